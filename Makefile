@@ -1,0 +1,58 @@
+# The menu. Every verb makes what it needs first and is safe to run twice.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+BIN := .venv/bin
+export PYTHONUNBUFFERED := 1
+
+.PHONY: help
+help: ## list these verbs
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+.PHONY: demo
+demo: setup-core ## set everything up, run the main example on this machine and show its result
+	@scripts/demo
+
+.PHONY: test
+test: setup system-packages check ## set everything up, run all checks and the whole test suite
+	@scripts/test
+
+.PHONY: check
+check: setup ## format, lint, types, import contracts
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy --strict src
+	$(BIN)/lint-imports --no-timings
+
+.PHONY: sim
+sim: setup ## run the simulated world for longer:  make sim ARGS="--seed 7"
+	$(BIN)/python -m placet.testing.world $(ARGS)
+
+.PHONY: bench
+bench: setup ## run one benchmark:  make bench NAME=line ARGS="--json"
+	@test -n "$(NAME)" || { echo "which one? NAME=$$(ls bench/*.py | xargs -n1 basename | grep -v '^_' | sed 's/\.py$$//' | paste -sd'|')"; exit 2; }
+	$(BIN)/python -m bench.$(NAME) $(ARGS)
+
+.PHONY: docs
+docs: setup ## write the generated parts of the docs
+	$(BIN)/python scripts/generate_docs.py
+
+.PHONY: serve
+serve: setup-core ## run the server on this machine
+	$(BIN)/placet server $(ARGS)
+
+.PHONY: setup
+setup: ## make .venv with everything for development
+	@scripts/setup dev
+
+.PHONY: setup-core
+setup-core:
+	@scripts/setup core
+
+.PHONY: system-packages
+system-packages:
+	@scripts/system-packages
+
+.PHONY: clean
+clean: ## remove .venv, caches and what the demo left
+	rm -rf .venv .demo .setup.lock build dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

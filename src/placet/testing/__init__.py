@@ -1,0 +1,1 @@
+"""Conformance suites and the simulated world, shipped for adapter authors; never imported by the product."""
