@@ -21,7 +21,7 @@ check: setup ## format, lint, types, import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy --strict src
-	$(BIN)/lint-imports --no-timings
+	$(BIN)/lint-imports
 
 .PHONY: sim
 sim: setup ## run the simulated world for longer:  make sim ARGS="--seed 7"

@@ -1,0 +1,37 @@
+"""What every test has: asyncio, a short leash for the pure suites, and the throw-away PostgreSQL."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["tests.support.postgres"]
+
+ROOT = Path(__file__).resolve().parent.parent
+PURE_SUITES = ("tests/unit/", "tests/property/")
+PURE_TIMEOUT_S = 20
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def project_root() -> Path:
+    """The checkout, for tests about the project's own files."""
+    return ROOT
+
+
+@pytest.fixture(autouse=True)
+def no_placet_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A setting of the person who runs the tests must not reach them."""
+    for name in [name for name in os.environ if name.startswith("PLACET_")]:
+        monkeypatch.delenv(name)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        where = item.path.relative_to(ROOT).as_posix()
+        if where.startswith(PURE_SUITES) and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(PURE_TIMEOUT_S))

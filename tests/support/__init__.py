@@ -1,0 +1,1 @@
+"""What tests share; nothing here stands in for code of ours."""
