@@ -1,1 +1,1 @@
-"""What the engine asks of the outside, as protocols; never how an adapter answers."""
+"""What the engine asks of the outside world, as Protocols; no implementation stands here."""

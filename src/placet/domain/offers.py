@@ -1,0 +1,148 @@
+"""Offers, the demand they are measured against, and the plan that ranks them."""
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import StrEnum
+
+from placet.domain.spec import CapacityType
+
+
+class Availability(StrEnum):
+    """What the source said of free capacity; ``UNKNOWN`` is not ``NONE``."""
+
+    FREE = "free"
+    FULL = "full"
+    UNKNOWN = "unknown"
+
+
+class Fate(StrEnum):
+    """A filter's answer: only ``NOT_NOW`` may be waited for."""
+
+    FITS = "fits"
+    NOT_NOW = "not_now"
+    NEVER = "never"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gpu:
+    """The devices of one offer; ``memory_bytes`` is that of one device."""
+
+    model: str
+    count: int
+    memory_bytes: int
+    compute_capability: str | None = None
+    features: tuple[str, ...] = ()
+    driver_version: str | None = None
+    cuda_version: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Free:
+    """What is free of an offer at this moment; ``None`` means not known."""
+
+    slots: int | None = None
+    cpu_cores: Decimal | None = None
+    memory_bytes: int | None = None
+    gpus: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Offer:
+    """One concrete way to run a workload, with its price and the age of what is known about it."""
+
+    id: str
+    provider: str
+    region: str = ""
+    jurisdiction: str = ""
+    compliance: tuple[str, ...] = ()
+    runtimes: tuple[str, ...] = ()
+    capacity_type: CapacityType = CapacityType.ON_DEMAND
+    cpu_cores: Decimal = Decimal(0)
+    memory_bytes: int = 0
+    disk_bytes: int | None = None
+    gpu: Gpu | None = None
+    nodes_max: int = 1
+    price_usd_per_hour: Decimal = Decimal(0)
+    minimum_charge_usd: Decimal = Decimal(0)
+    billing_quantum_s: int = 1
+    startup_s: Decimal = Decimal(0)
+    reliability: float | None = None
+    availability: Availability = Availability.UNKNOWN
+    free: Free = field(default_factory=Free)
+    observed_ms: int = 0
+    preemptible: bool = False
+    may_rerun: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interval:
+    """A quantity we can only bracket; ``likely`` lies between the bounds."""
+
+    low: Decimal
+    likely: Decimal
+    high: Decimal
+    reason: str = ""
+
+    @classmethod
+    def exactly(cls, value: Decimal | int, reason: str = "") -> "Interval":
+        exact = Decimal(value)
+        return cls(low=exact, likely=exact, high=exact, reason=reason)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demand:
+    """What sizing derived from the spec: the strict needs an offer must meet, and estimates with their reasons."""
+
+    gpu_count: int = 0
+    gpu_memory_bytes: int | None = None
+    cpu_cores: Decimal | None = None
+    memory_bytes: int | None = None
+    disk_bytes: int | None = None
+    nodes: int = 1
+    runtime_s: Interval | None = None
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """One filter's answer about one offer."""
+
+    fate: Fate
+    filter: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranked:
+    """An offer that fits, with the parts of its score kept apart so that the choice can be explained."""
+
+    offer: Offer
+    cost_usd: Interval
+    score: Decimal
+    parts: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drop:
+    """An offer that does not fit and the first reason why."""
+
+    offer_id: str
+    verdict: Verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Ranked offers and every dropped one; ``fate`` is the best answer that any offer got."""
+
+    ranked: tuple[Ranked, ...]
+    drops: tuple[Drop, ...]
+    fate: Fate
+    reason: str
+    relaxed: tuple[str, ...] = ()
+
+    @property
+    def drop_counts(self) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for drop in self.drops:
+            counts[drop.verdict.filter] = counts.get(drop.verdict.filter, 0) + 1
+        return counts

@@ -1,0 +1,113 @@
+"""The durable store. Every write is conditional, and a change and its events are one transaction.
+
+Methods may block the caller's coroutine until committed, never the event loop. All raise ``StoreError`` on faults;
+``StoreBusy`` means that nothing was written.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from placet.domain.records import (
+    Acceptance,
+    Accepted,
+    Artifact,
+    Event,
+    Record,
+    Token,
+    Transition,
+    Workload,
+    WorkloadFilter,
+)
+from placet.domain.states import WorkloadState
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """Which workloads a worker wants to own now.
+
+    Due ones come first (unowned, or owned by a worker whose heartbeat is older than ``owner_timeout_ms``, and whose
+    wake time has come); then up to ``capacity_waiters`` of those waiting for capacity, oldest first.
+    """
+
+    owner: str
+    now_ms: int
+    limit: int
+    owner_timeout_ms: int
+    capacity_waiters: int = 0
+
+
+class Store(Protocol):
+    """Claims, loads, conditional writes and reads; no SQL words."""
+
+    async def open(self) -> None:
+        """Connect and check the schema's version. Raises ``SchemaMismatch``."""
+
+    async def close(self) -> None:
+        """Finish what was handed in, then disconnect. Idempotent."""
+
+    async def deployment_id(self) -> str:
+        """The random id of this database, made when the schema was."""
+
+    async def accept(self, acceptance: Acceptance) -> Accepted:
+        """Create the workload, its key and its event in one flushed transaction, or say which one exists."""
+
+    async def claim(self, claim: Claim) -> Sequence[Record]:
+        """Take ownership of due workloads: the lease's owner is set and its epoch grows. Concurrent claims are disjoint."""
+
+    async def apply(self, transitions: Sequence[Transition]) -> Sequence[bool]:
+        """Write each transition whose expectation holds; ``False`` means nothing of it was written.
+
+        The result is write-once: a transition that carries one for a workload that has one is not applied.
+        """
+
+    async def beat(self, owner: str, now_ms: int) -> None:
+        """Record that the worker is alive."""
+
+    async def retire(self, owner: str) -> None:
+        """The worker stops: everything it owns becomes unowned and due."""
+
+    async def load(self, workload_ids: Sequence[str]) -> Sequence[Record]:
+        """The records that exist, in no particular order."""
+
+    async def next_wake_ms(self) -> int | None:
+        """The earliest wake time of an unowned, unfinished workload."""
+
+    async def find(self, tenant: str, workload_id: str) -> Workload | None:
+        """One workload of this tenant."""
+
+    async def list(self, wanted: WorkloadFilter) -> Sequence[Workload]:
+        """Workloads of one tenant, newest first."""
+
+    async def counts(self) -> dict[WorkloadState, int]:
+        """How many workloads are in each state, over all tenants."""
+
+    async def events(self, workload_id: str, *, after_seq: int = 0, limit: int = 200) -> Sequence[Event]:
+        """Events of one workload in order."""
+
+    async def artifacts(self, workload_id: str) -> Sequence[Artifact]:
+        """Delivered outputs of all epochs, by epoch and path."""
+
+    async def result(self, workload_id: str) -> str | None:
+        """The final document, once there is one."""
+
+    async def attempt_by_key(self, key: str) -> str | None:
+        """The workload id that owns this attempt key."""
+
+    async def add_token(self, token: Token) -> None:
+        """Keep a token's digest."""
+
+    async def token(self, token_id: str) -> Token | None:
+        """One token by its lookup id."""
+
+    async def tokens(self) -> Sequence[Token]:
+        """All tokens, newest first."""
+
+    async def revoke_token(self, token_id: str, now_ms: int) -> bool:
+        """Revoke; ``False`` when there is no such token. Idempotent."""
+
+    def watch(self, listener: Callable[[frozenset[str]], None]) -> Callable[[], None]:
+        """Call ``listener`` on the event loop with the ids whose rows changed, by us or by another process.
+
+        Hints only: some may be repeated, and an empty set means "something changed". Returns the way to stop it.
+        """
