@@ -14,6 +14,7 @@ class Phase(StrEnum):
 
     QUEUED = "queued"
     PROVISIONING = "provisioning"
+    AWAITING_PERMIT = "awaiting_permit"
     PREPARING = "preparing"
     RUNNING = "running"
     STOPPING = "stopping"

@@ -26,8 +26,9 @@ from placet.domain.states import WorkloadState
 class Claim:
     """Which workloads a worker wants to own now.
 
-    Due ones come first (unowned, or owned by a worker whose heartbeat is older than ``owner_timeout_ms``, and whose
-    wake time has come); then up to ``capacity_waiters`` of those waiting for capacity, oldest first.
+    Due ones come first: the wake time has come (a finished workload with a wake time still has something to release)
+    and they are unowned or owned by a worker whose heartbeat is older than ``owner_timeout_ms``. Then up to
+    ``capacity_waiters`` unowned ones whose ``wait_for`` is ``"capacity"``, oldest first, whatever their wake time.
     """
 
     owner: str
@@ -71,7 +72,7 @@ class Store(Protocol):
         """The records that exist, in no particular order."""
 
     async def next_wake_ms(self) -> int | None:
-        """The earliest wake time of an unowned, unfinished workload."""
+        """The earliest wake time of an unowned workload, finished or not; ``None`` when none has one."""
 
     async def find(self, tenant: str, workload_id: str) -> Workload | None:
         """One workload of this tenant."""
