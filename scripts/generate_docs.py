@@ -1,0 +1,69 @@
+"""Writes the generated regions of the docs; with --check it only says which are out of date.
+
+A region stands between ``<!-- generated: NAME -->`` and ``<!-- end generated -->`` in any page of the project.
+"""
+
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from placet.domain.failures import MEANINGS
+from placet.domain.states import ATTEMPT_MOVES, INTENT_MOVES, WORKLOAD_MOVES
+
+ROOT = Path(__file__).resolve().parents[1]
+REGION = re.compile(r"(<!-- generated: ([a-z-]+) -->\n)(.*?)(<!-- end generated -->)", re.DOTALL)
+
+
+def pages() -> Iterator[Path]:
+    yield from sorted(ROOT.glob("*.md"))
+    yield from sorted(ROOT.glob("docs/**/*.md"))
+
+
+def current(text: str) -> str:
+    """The page with every generated region as it should be now."""
+    return REGION.sub(lambda region: region[1] + GENERATORS[region[2]]() + region[4], text)
+
+
+def chart(moves: Mapping[str, frozenset[str]]) -> str:
+    lines = ["```mermaid", "stateDiagram-v2", f"    [*] --> {next(iter(moves))}"]
+    for state, targets in moves.items():
+        lines += [f"    {state} --> {target}" for target in moves if target in targets]
+        if not targets:
+            lines.append(f"    {state} --> [*]")
+    return "\n".join([*lines, "```", ""])
+
+
+def causes() -> str:
+    rows = ["| cause | class | whose fault | is a retry safe | money spent | what to do |", "|---|---|---|---|---|---|"]
+    for cause, meaning in MEANINGS.items():
+        cells = (f"`{cause}`", meaning.failure_class, meaning.fault, words(meaning.retry), meaning.money, meaning.fix)
+        rows.append("| " + " | ".join(cells) + " |")
+    return "\n".join([*rows, ""])
+
+
+def words(value: str) -> str:
+    return value.replace("_", " ")
+
+
+GENERATORS: dict[str, Callable[[], str]] = {
+    "workload-moves": lambda: chart(WORKLOAD_MOVES),
+    "attempt-moves": lambda: chart(ATTEMPT_MOVES),
+    "intent-moves": lambda: chart(INTENT_MOVES),
+    "causes": causes,
+}
+
+
+def main(arguments: list[str]) -> int:
+    stale = [page for page in pages() if current(page.read_text()) != page.read_text()]
+    for page in stale:
+        print(f"{'out of date' if '--check' in arguments else 'written'}: {page.relative_to(ROOT)}")
+        if "--check" not in arguments:
+            page.write_text(current(page.read_text()))
+    if not stale:
+        print("docs: every generated part is current")
+    return 1 if stale and "--check" in arguments else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
