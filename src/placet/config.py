@@ -1,0 +1,208 @@
+"""Settings: defaults, then ``placet.toml``, then ``PLACET_*``, then what the caller names. It starts nothing."""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+
+from placet.domain.units import parse_bytes
+from placet.sdk import places
+
+DEFAULT_PORT = 7468
+
+# Names a client reads for itself; they share the prefix and are no settings of a server.
+CLIENT_VARIABLES = frozenset({"PLACET_CONFIG", "PLACET_URL", "PLACET_TOKEN"})
+# Names Placet gives to a workload's program; a server started from within one must not trip over them.
+WORKLOAD_VARIABLES = frozenset(
+    {"PLACET_WORKLOAD_ID", "PLACET_ATTEMPT", "PLACET_INPUTS", "PLACET_OUTPUTS", "PLACET_CHECKPOINTS"}
+)
+
+Seconds = Annotated[float, Field(gt=0, le=86_400)]
+Memory = Annotated[int, BeforeValidator(parse_bytes, json_schema_input_type=str | int)]
+
+
+class SettingsError(Exception):
+    """The settings cannot be used; the message has one line for each mistake."""
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ServerSettings(_Section):
+    """Where the server listens. The unix socket in the data folder is always there."""
+
+    host: str = Field("127.0.0.1", description="Address to listen on; anything but loopback needs TLS.")
+    port: int = Field(DEFAULT_PORT, ge=0, le=65_535, description="TCP port; 0 takes a free one.")
+    tls_certificate: Path | None = Field(None, description="PEM file with the certificate chain.")
+    tls_key: Path | None = Field(None, description="PEM file with the private key.")
+    allow_remote_without_tls: bool = Field(
+        False, description="Listen beyond loopback in the clear, because something in front does TLS."
+    )
+    allowed_hosts: tuple[str, ...] = Field(
+        (), description="Host names under which clients may address the server, besides the loopback names."
+    )
+    idle_exit_seconds: Seconds = Field(
+        20.0, description="How long `placet server --until-idle` waits, with nothing to do, before it ends."
+    )
+    shutdown_seconds: Seconds = Field(10.0, description="How long open requests may take to end when the server stops.")
+
+    @model_validator(mode="after")
+    def _certificate_and_key_together(self) -> "ServerSettings":
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise ValueError("tls_certificate and tls_key belong together: set both or neither")
+        return self
+
+
+class GpuSettings(_Section):
+    """Devices declared by hand, for machines where they cannot be found out."""
+
+    model: str = Field(description="Name of the model, such as `L4`.")
+    memory_gb: Decimal = Field(gt=0, description="Memory of one device in GB (10^9 bytes).")
+    count: int = Field(1, ge=1, le=64, description="How many of them.")
+
+
+class LocalSettings(_Section):
+    """The provider that runs workloads on this machine."""
+
+    enabled: bool = Field(True, description="Offer this machine at all.")
+    slots: int | None = Field(
+        None, ge=1, le=4096, description="Attempts at one time; default: twice the cores, at least 4."
+    )
+    cpu_cores: Decimal | None = Field(None, gt=0, description="Cores to offer; default: all that may be used.")
+    memory: Memory | None = Field(None, description="Memory to offer, such as `24GB`; default: most of what is there.")
+    gpus: tuple[GpuSettings, ...] | None = Field(
+        None, description="GPUs to offer instead of those that NVML finds; an empty list offers none."
+    )
+    price_per_hour: Decimal = Field(
+        Decimal(0), ge=0, description="US dollars per hour that an attempt on this machine counts as."
+    )
+    sandbox: Literal["auto", "none", "bubblewrap"] = Field(
+        "auto", description="How attempts are shut in: bubblewrap, nothing, or what is there."
+    )
+    cgroup: Literal["auto", "off"] = Field(
+        "auto", description="Use control groups for limits where they can be written."
+    )
+    supervisor_idle_seconds: Seconds = Field(
+        60.0, description="How long the supervisor process stays with nothing to watch and no server."
+    )
+    log_limit: Memory = Field(10**9, description="Bytes kept of each log stream of an attempt, such as `1GB`.")
+
+
+class EngineSettings(_Section):
+    """Pace and bounds of the engine."""
+
+    max_live: int = Field(512, ge=1, le=100_000, description="Workloads one server drives at a time.")
+    poll_seconds: Seconds = Field(5.0, description="Longest time between two looks at what runs, hints aside.")
+    beat_seconds: Seconds = Field(2.0, description="Time between two signs of life in the store.")
+    lease_seconds: Seconds = Field(15.0, description="Silence after which another server takes over.")
+
+    @model_validator(mode="after")
+    def _lease_outlives_beats(self) -> "EngineSettings":
+        if self.lease_seconds < 3 * self.beat_seconds:
+            raise ValueError("lease_seconds must be at least three times beat_seconds, or a slow disk costs the lease")
+        return self
+
+
+class LogSettings(_Section):
+    """The server's own log, not that of workloads."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level that is written.")
+    format: Literal["auto", "text", "json"] = Field("auto", description="`auto`: text on a terminal, else JSON lines.")
+
+
+class InputSettings(_Section):
+    """Where inputs may come from."""
+
+    allowed_private_hosts: tuple[str, ...] = Field(
+        (), description="Host names or addresses from which http(s) inputs may be fetched although they are private."
+    )
+
+
+class Settings(BaseSettings):
+    """Everything a server or an embedded run needs to know."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="PLACET_", env_nested_delimiter="__", extra="forbid", frozen=True, validate_default=True
+    )
+
+    data_dir: Path = Field(
+        default_factory=lambda: places.data_dir(os.environ),
+        description="Folder of the database, logs, artifacts, socket and token; mode 0700. Default: "
+        "`$XDG_DATA_HOME/placet`, that is `~/.local/share/placet`.",
+    )
+    database_url: str | None = Field(
+        None,
+        description="`sqlite:///PATH` or `postgresql://...`; default: SQLite in the data folder. Never shown in full.",
+    )
+    storage: dict[str, str] = Field(
+        default_factory=dict,
+        description="Aliases for `storage://ALIAS/...` inputs: a name and the absolute folder or URL it stands for.",
+    )
+    server: ServerSettings = Field(default_factory=ServerSettings, description="")
+    local: LocalSettings = Field(default_factory=LocalSettings, description="")
+    engine: EngineSettings = Field(default_factory=EngineSettings, description="")
+    inputs: InputSettings = Field(default_factory=InputSettings, description="")
+    log: LogSettings = Field(default_factory=LogSettings, description="")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """No .env and no secrets folder: two places are enough to look in."""
+        del dotenv_settings, file_secret_settings
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+
+    @property
+    def database(self) -> str:
+        """The database's URL, the default filled in."""
+        return self.database_url or f"sqlite:///{self.data_dir / 'placet.db'}"
+
+
+def load_settings(config: Path | None = None, overrides: Mapping[str, object] | None = None) -> Settings:
+    """The settings of this process; ``overrides`` are named by field and win over everything.
+
+    Raises:
+        SettingsError: a file cannot be read, or something in it or in the environment is wrong.
+    """
+    if config is not None and not config.is_file():
+        raise SettingsError(f"{config}: there is no such file")
+    path = config or places.config_path(os.environ)
+    _refuse_unknown_variables(os.environ)
+
+    class Located(Settings):
+        model_config = SettingsConfigDict(toml_file=path)
+
+    try:
+        settings = Located(**dict(overrides or {}))  # type: ignore[arg-type]  # fields by name, checked by pydantic
+    except ValidationError as error:
+        raise SettingsError("\n".join(_line(detail["loc"], detail["msg"]) for detail in error.errors())) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise SettingsError(f"{path}: {error}") from error
+    return settings.model_copy(update={"data_dir": settings.data_dir.expanduser().absolute()})
+
+
+def _refuse_unknown_variables(environment: Mapping[str, str]) -> None:
+    """A misspelt variable that is silently ignored is a setting that its owner believes in."""
+    known = {f"PLACET_{name.upper()}" for name in Settings.model_fields}
+    for name in sorted(environment):
+        if not name.startswith("PLACET_") or name in CLIENT_VARIABLES | WORKLOAD_VARIABLES:
+            continue
+        top = name.partition("__")[0]
+        if top not in known:
+            raise SettingsError(f"{name}: there is no such setting; see the reference of settings")
+
+
+def _line(location: tuple[int | str, ...], message: str) -> str:
+    where = ".".join(str(part) for part in location) or "settings"
+    return f"{where}: {message.removeprefix('Value error, ')}"

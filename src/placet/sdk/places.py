@@ -1,0 +1,48 @@
+"""Where things are on this machine by convention: the data folder, its socket and its token. It reads no file."""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+SOCKET_NAME = "server.sock"
+OWN_CREDENTIAL_NAME = "token"
+LOCK_NAME = "server.lock"
+# The kernel keeps 108 bytes for a socket's path, the closing zero included.
+LONGEST_SOCKET_PATH_BYTES = 107
+
+
+def data_dir(environment: Mapping[str, str]) -> Path:
+    """``PLACET_DATA_DIR``, else ``placet`` under the user's data folder."""
+    named = environment.get("PLACET_DATA_DIR")
+    if named:
+        return Path(named).expanduser().absolute()
+    return Path(environment.get("XDG_DATA_HOME") or "~/.local/share").expanduser().absolute() / "placet"
+
+
+def config_path(environment: Mapping[str, str]) -> Path:
+    """``PLACET_CONFIG``, else ``placet.toml`` in the user's configuration folder; it need not exist."""
+    named = environment.get("PLACET_CONFIG")
+    if named:
+        return Path(named).expanduser().absolute()
+    return Path(environment.get("XDG_CONFIG_HOME") or "~/.config").expanduser().absolute() / "placet" / "placet.toml"
+
+
+def socket_path(data: Path) -> Path:
+    """The server's unix socket: inside the data folder, or in a short private folder when that path is too long."""
+    inside = data / SOCKET_NAME
+    if len(os.fsencode(inside)) <= LONGEST_SOCKET_PATH_BYTES:
+        return inside
+    digest = hashlib.sha256(os.fsencode(data)).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"placet-{os.getuid()}" / f"{digest}.sock"
+
+
+def token_path(data: Path) -> Path:
+    """The file with the token of the person who owns the data folder."""
+    return data / OWN_CREDENTIAL_NAME
+
+
+def lock_path(data: Path) -> Path:
+    """The file whose lock the one server of a data folder holds."""
+    return data / LOCK_NAME
