@@ -122,23 +122,22 @@ def test_state_words_are_written_in_one_place() -> None:
         f"{place(path, node.lineno)}: {node.value!r}; use the enum of placet.domain.states"
         for path in core_files(*SPEAKS_OF_STATES)
         if path != PACKAGE / "domain" / "states.py" and "migrations" not in path.parts
-        for node in strings_outside_class_bodies(tree_of(path))
+        for node in meaningful_strings(tree_of(path))
         if node.value in STATE_WORDS
     ]
     assert not found, "\n".join(found)
 
 
-def strings_outside_class_bodies(tree: ast.Module) -> Iterator[ast.Constant]:
-    """Every string but the values of other enums, which may share a word with a state."""
-    members = {
-        statement.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ClassDef)
-        for statement in node.body
-        if isinstance(statement, ast.Assign)
-    }
+def meaningful_strings(tree: ast.Module) -> Iterator[ast.Constant]:
+    """Every string but the values of other enums, which may share a word with a state, and words in a message."""
+    ignored: set[ast.AST] = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in members:
+        if isinstance(node, ast.ClassDef):
+            ignored |= {statement.value for statement in node.body if isinstance(statement, ast.Assign)}
+        if isinstance(node, ast.JoinedStr):
+            ignored |= set(ast.walk(node))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in ignored:
             yield node
 
 
