@@ -1,0 +1,39 @@
+"""Declared outputs against found files: complete, partial or missing. It moves no bytes."""
+
+from dataclasses import dataclass
+
+from placet.domain.allocations import FoundOutput, Observation
+from placet.domain.spec import Output, Spec
+from placet.domain.states import DeliveryState
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delivery:
+    """What is there of what was declared. ``missing_required`` decides over success."""
+
+    state: DeliveryState
+    found: tuple[FoundOutput, ...]
+    missing: tuple[str, ...]
+    missing_required: tuple[str, ...]
+
+
+def deliver(spec: Spec, seen: Observation) -> Delivery:
+    """Match the collected files of an ended attempt with the spec's outputs, by name."""
+    names = {found.name for found in seen.outputs}
+    declared = {output.name for output in spec.outputs}
+    missing = tuple(output.name for output in spec.outputs if output.name not in names)
+    return Delivery(
+        state=_state(spec.outputs, names),
+        found=tuple(found for found in seen.outputs if found.name in declared),
+        missing=missing,
+        missing_required=tuple(output.name for output in spec.outputs if output.required and output.name in missing),
+    )
+
+
+def _state(outputs: tuple[Output, ...], names: set[str]) -> DeliveryState:
+    if not outputs:
+        return DeliveryState.NONE
+    wanted = {output.name for output in outputs}
+    if wanted <= names:
+        return DeliveryState.COMPLETE
+    return DeliveryState.PARTIAL if wanted & names else DeliveryState.MISSING

@@ -1,0 +1,90 @@
+"""From a plan to one intended attempt: its name, its mark, its intent, and what the provider will be told."""
+
+from dataclasses import dataclass
+
+from placet.domain.allocations import Launch, ResolvedInput, Tag
+from placet.domain.offers import Demand, Plan
+from placet.domain.records import Attempt, Event, EventKind, Intent, PlacementNote, Workload
+from placet.domain.states import AttemptState, IntentState, IntentVerb
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dispatch:
+    """The rows to commit before anything is sent, and the launch to send after."""
+
+    attempt: Attempt
+    intent: Intent
+    launch: Launch
+    events: tuple[Event, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sender:
+    """Who dispatches: the deployment whose mark the allocation will bear, and the worker that sends."""
+
+    deployment: str
+    worker: str
+    nonce: str
+
+
+def attempt_key(deployment: str, workload_id: str, epoch: int) -> str:
+    """The deterministic name of an attempt at its provider: at most 63 characters of ``a-z0-9-``."""
+    return f"placet-{deployment[:8]}-{workload_id.removeprefix('wl_')}-{epoch}"
+
+
+def dispatch(
+    workload: Workload, demand: Demand, plan: Plan, inputs: tuple[ResolvedInput, ...], sender: Sender, now_ms: int
+) -> Dispatch:
+    """The next attempt on the plan's best offer."""
+    epoch = workload.epoch + 1
+    best = plan.ranked[0]
+    key = attempt_key(sender.deployment, workload.id, epoch)
+    note = PlacementNote(
+        offer_id=best.offer.id,
+        provider=best.offer.provider,
+        region=best.offer.region,
+        price_usd_per_hour=best.offer.price_usd_per_hour,
+        expected_cost_usd=best.cost_usd.likely,
+        parts=best.parts,
+        dropped=tuple(sorted(plan.drop_counts.items())),
+        reasons=(best.cost_usd.reason, *demand.reasons),
+    )
+    attempt = Attempt(
+        workload_id=workload.id,
+        epoch=epoch,
+        state=AttemptState.INTENDED,
+        key=key,
+        nonce=sender.nonce,
+        provider=best.offer.provider,
+        placement=note,
+        created_ms=now_ms,
+    )
+    intent = Intent(
+        workload_id=workload.id,
+        epoch=epoch,
+        verb=IntentVerb.SUBMIT,
+        state=IntentState.SENT,
+        sent_ms=now_ms,
+        sender=sender.worker,
+    )
+    event = Event(
+        workload_id=workload.id,
+        kind=EventKind.INTENT_SENT,
+        at_ms=now_ms,
+        actor=sender.worker,
+        epoch=epoch,
+        to_state=str(attempt.state),
+        message=f"{IntentVerb.SUBMIT} to {note.offer_id}",
+        data=(("key", key), ("offer", note.offer_id), ("price_usd_per_hour", str(note.price_usd_per_hour))),
+    )
+    launch = Launch(
+        key=key,
+        tag=Tag(deployment=sender.deployment, workload_id=workload.id, epoch=epoch, nonce=sender.nonce),
+        offer=best.offer,
+        spec=workload.spec,
+        demand=demand,
+        inputs=inputs,
+        start_within_s=workload.spec.constraints.start_within_s,
+        runtime_s=workload.spec.constraints.runtime_s,
+    )
+    return Dispatch(attempt=attempt, intent=intent, launch=launch, events=(event,))

@@ -1,0 +1,216 @@
+"""From an attempt and an observation to the attempt as it is now known to be. It never goes back, and never guesses."""
+
+from dataclasses import dataclass, replace
+from decimal import ROUND_UP, Decimal
+from typing import assert_never
+
+from placet.domain.allocations import ContractCard, Observation, Phase
+from placet.domain.failures import Cause, Failure
+from placet.domain.records import Attempt, Event, EventKind
+from placet.domain.states import ATTEMPT_MOVES, AttemptState, advance
+
+# Absence is a conclusion: this many negative reads, at least this long apart from first to last.
+ABSENT_READS = 3
+ABSENT_SPAN_S = 1.0
+
+_FORWARD = (
+    AttemptState.INTENDED,
+    AttemptState.SUBMITTED,
+    AttemptState.STARTING,
+    AttemptState.RUNNING,
+    AttemptState.EXITED,
+    AttemptState.COLLECTED,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tracked:
+    """The attempt after the observation and the events that tell what changed; no events means nothing new."""
+
+    attempt: Attempt
+    events: tuple[Event, ...] = ()
+
+
+def track(attempt: Attempt, seen: Observation, card: ContractCard, *, actor: str, now_ms: int) -> Tracked:
+    """Apply one observation.
+
+    Any order and any number of repeats of the same observations end in the same state: an attempt that is final stays
+    as it is, and a phase that is behind the known one changes nothing.
+    """
+    if seen.key != attempt.key:
+        return Tracked(attempt=attempt)
+    if attempt.final:
+        return Tracked(attempt=attempt, events=_late(attempt, seen, actor, now_ms))
+    match seen.phase:
+        case Phase.UNKNOWN:
+            return Tracked(attempt=replace(attempt, observed_ms=now_ms))
+        case Phase.GONE:
+            return _absent(attempt, seen, card, actor, now_ms)
+        case Phase.ENDED:
+            return _ended(_present(attempt, seen, now_ms), seen, actor, now_ms)
+        case Phase.QUEUED | Phase.PROVISIONING | Phase.AWAITING_PERMIT:
+            return _forward(_present(attempt, seen, now_ms), AttemptState.SUBMITTED, seen, actor, now_ms)
+        case Phase.PREPARING:
+            return _forward(_present(attempt, seen, now_ms), AttemptState.STARTING, seen, actor, now_ms)
+        case Phase.RUNNING | Phase.STOPPING:
+            return _forward(_present(attempt, seen, now_ms), AttemptState.RUNNING, seen, actor, now_ms)
+        case Phase.COLLECTING:
+            return _forward(_exit_facts(_present(attempt, seen, now_ms), seen), AttemptState.EXITED, seen, actor, now_ms)
+        case _:
+            assert_never(seen.phase)
+
+
+def moved(before: Attempt, target: AttemptState, *, actor: str, now_ms: int, message: str = "") -> Tracked:
+    """One move of the attempt through the table, with its event."""
+    after = replace(before, state=advance(ATTEMPT_MOVES, before.state, target))
+    if after.final:
+        after = replace(after, finished_ms=now_ms)
+    event = Event(
+        workload_id=before.workload_id,
+        kind=EventKind.ATTEMPT_MOVED,
+        at_ms=now_ms,
+        actor=actor,
+        epoch=before.epoch,
+        from_state=str(before.state),
+        to_state=str(target),
+        cause=str(after.failure.cause) if after.failure is not None else None,
+        message=message or (after.failure.message if after.failure is not None else ""),
+    )
+    return Tracked(attempt=after, events=(event,))
+
+
+def _present(attempt: Attempt, seen: Observation, now_ms: int) -> Attempt:
+    """A positive sign clears every suspicion of absence."""
+    return replace(
+        attempt,
+        observed_ms=now_ms,
+        absent_reads=0,
+        absent_since_ms=None,
+        submitted_ms=attempt.submitted_ms or seen.created_ms or now_ms,
+        started_ms=attempt.started_ms or seen.started_ms,
+        phases_ms=seen.phases_ms or attempt.phases_ms,
+    )
+
+
+def _forward(attempt: Attempt, target: AttemptState, seen: Observation, actor: str, now_ms: int) -> Tracked:
+    del seen
+    if attempt.state is AttemptState.STOPPING and target is not AttemptState.EXITED:
+        return Tracked(attempt=attempt)
+    if attempt.state in _FORWARD and _FORWARD.index(target) <= _FORWARD.index(attempt.state):
+        return Tracked(attempt=attempt)
+    events: tuple[Event, ...] = ()
+    if attempt.state is AttemptState.INTENDED and target not in ATTEMPT_MOVES[AttemptState.INTENDED]:
+        first = moved(attempt, AttemptState.SUBMITTED, actor=actor, now_ms=now_ms)
+        attempt, events = first.attempt, first.events
+    then = moved(attempt, target, actor=actor, now_ms=now_ms)
+    return Tracked(attempt=then.attempt, events=(*events, *then.events))
+
+
+def _exit_facts(attempt: Attempt, seen: Observation) -> Attempt:
+    """What the exit record proves. ``failure`` stays empty only for a program that ended well."""
+    failure = attempt.failure
+    if failure is None and seen.cause is not None:
+        failure = Failure(
+            cause=seen.cause,
+            message=seen.message,
+            exit_code=seen.exit_code,
+            signal=seen.signal,
+            evidence=seen.evidence,
+        )
+    elif failure is None and seen.phase is Phase.ENDED and not seen.computed:
+        # Ended without a cause and without proof of success: not a success, and no cause is invented.
+        failure = Failure(cause=Cause.LOST, message="it ended and nothing proves how", evidence=seen.evidence)
+    return replace(
+        attempt,
+        exited_ms=attempt.exited_ms or seen.ended_ms,
+        exit_code=seen.exit_code if seen.exit_code is not None else attempt.exit_code,
+        signal=seen.signal if seen.signal is not None else attempt.signal,
+        computed=attempt.computed or seen.computed,
+        failure=None if attempt.computed or seen.computed else failure,
+        logs=seen.logs or attempt.logs,
+        usage=seen.usage,
+        evidence=seen.evidence or attempt.evidence,
+        cost_usd=_cost_usd(attempt, seen),
+    )
+
+
+def _cost_usd(attempt: Attempt, seen: Observation) -> Decimal:
+    """Price times allocated time, exact; the provider's quantum was part of the price's worst case."""
+    if seen.created_ms is None or seen.ended_ms is None:
+        return attempt.cost_usd
+    hours = Decimal(max(seen.ended_ms - seen.created_ms, 0)) / Decimal(3_600_000)
+    return (attempt.placement.price_usd_per_hour * hours).quantize(Decimal("0.000001"), rounding=ROUND_UP)
+
+
+def _ended(attempt: Attempt, seen: Observation, actor: str, now_ms: int) -> Tracked:
+    known = _exit_facts(attempt, seen)
+    if known.state is AttemptState.STOPPING and not known.computed:
+        return moved(known, AttemptState.STOPPED, actor=actor, now_ms=now_ms)
+    if seen.cause is Cause.LOST:
+        return _lost(known, actor, now_ms)
+    first = _forward(known, AttemptState.EXITED, seen, actor, now_ms)
+    if not seen.collected:
+        return first
+    then = moved(first.attempt, AttemptState.COLLECTED, actor=actor, now_ms=now_ms)
+    return Tracked(attempt=then.attempt, events=(*first.events, *then.events))
+
+
+def _lost(attempt: Attempt, actor: str, now_ms: int) -> Tracked:
+    events: tuple[Event, ...] = ()
+    if attempt.state is AttemptState.INTENDED:
+        first = moved(attempt, AttemptState.SUBMITTED, actor=actor, now_ms=now_ms)
+        attempt, events = first.attempt, first.events
+    then = moved(attempt, AttemptState.LOST, actor=actor, now_ms=now_ms)
+    return Tracked(attempt=then.attempt, events=(*events, *then.events))
+
+
+def absence_proven(attempt: Attempt, card: ContractCard, newest_send_ms: int, now_ms: int) -> bool:
+    """The absence rule: enough negative reads over enough time, and no create can still take effect or be invisible.
+
+    Where nobody knows how late a create may land (``late_create_s`` is ``None``), absence is never proven.
+    """
+    if card.late_create_s is None or attempt.absent_since_ms is None or attempt.absent_reads < ABSENT_READS:
+        return False
+    settled_ms = newest_send_ms + int((card.late_create_s + card.visibility_s) * 1000)
+    return now_ms >= settled_ms and now_ms - attempt.absent_since_ms >= int(ABSENT_SPAN_S * 1000)
+
+
+def absent_again(attempt: Attempt, now_ms: int) -> Attempt:
+    """The attempt after one more read that did not find it."""
+    return replace(
+        attempt,
+        absent_reads=attempt.absent_reads + 1,
+        absent_since_ms=attempt.absent_since_ms if attempt.absent_since_ms is not None else now_ms,
+    )
+
+
+def _absent(attempt: Attempt, seen: Observation, card: ContractCard, actor: str, now_ms: int) -> Tracked:
+    counted = absent_again(attempt, now_ms)
+    newest_send_ms = attempt.submitted_ms or attempt.created_ms
+    if not absence_proven(counted, card, newest_send_ms, now_ms):
+        return Tracked(attempt=counted)
+    if counted.state is AttemptState.STOPPING:
+        return moved(counted, AttemptState.STOPPED, actor=actor, now_ms=now_ms, message="verified absent")
+    gone = replace(
+        counted,
+        failure=counted.failure
+        or Failure(cause=Cause.LOST, message="the provider no longer knows it", evidence=seen.evidence),
+    )
+    return _lost(gone, actor, now_ms)
+
+
+def _late(attempt: Attempt, seen: Observation, actor: str, now_ms: int) -> tuple[Event, ...]:
+    """A fact that came after the end is kept as an event and changes nothing; a repeat of what is known is not news."""
+    contradicts = seen.phase is Phase.RUNNING or (seen.computed and not attempt.computed)
+    if not contradicts:
+        return ()
+    return (
+        Event(
+            workload_id=attempt.workload_id,
+            kind=EventKind.LATE_FACT,
+            at_ms=now_ms,
+            actor=actor,
+            epoch=attempt.epoch,
+            message=f"{seen.source} says {seen.phase} after the attempt had ended as {attempt.state}",
+        ),
+    )
