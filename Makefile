@@ -29,7 +29,7 @@ sim: setup ## run the simulated world for longer:  make sim ARGS="--seed 7"
 
 .PHONY: bench
 bench: setup ## run one benchmark:  make bench NAME=line ARGS="--json"
-	@test -n "$(NAME)" || { echo "which one? NAME=$$(ls bench/*.py | xargs -n1 basename | grep -v '^_' | sed 's/\.py$$//' | paste -sd'|')"; exit 2; }
+	@test -n "$(NAME)" || { echo "which one? NAME=$$(grep -l __main__ bench/*.py | sed 's:bench/::;s:\.py::' | paste -sd'|')"; exit 2; }
 	$(BIN)/python -m bench.$(NAME) $(ARGS)
 
 .PHONY: docs

@@ -8,6 +8,10 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from pydantic import BaseModel
+from pydantic_core import PydanticUndefined
+
+from placet.config import Settings
 from placet.domain.failures import MEANINGS
 from placet.domain.states import ATTEMPT_MOVES, INTENT_MOVES, WORKLOAD_MOVES
 
@@ -42,6 +46,26 @@ def causes() -> str:
     return "\n".join([*rows, ""])
 
 
+def settings() -> str:
+    rows = ["| setting | environment | default | meaning |", "|---|---|---|---|"]
+    for name, default, meaning in walk(Settings, ""):
+        variable = "PLACET_" + name.upper().replace(".", "__")
+        rows.append(f"| `{name}` | `{variable}` | {default} | {meaning} |")
+    return "\n".join([*rows, ""])
+
+
+def walk(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, str, str]]:
+    """Name, default and meaning of every setting, sections opened up."""
+    for name, field in model.model_fields.items():
+        section = field.annotation
+        if isinstance(section, type) and issubclass(section, BaseModel):
+            yield from walk(section, f"{prefix}{name}.")
+        else:
+            value = str(field.default).lower() if isinstance(field.default, bool) else field.default
+            plain = "" if value is PydanticUndefined or value is None or value in ((), {}) else f"`{value}`"
+            yield prefix + name, plain, field.description or ""
+
+
 def words(value: str) -> str:
     return value.replace("_", " ")
 
@@ -51,6 +75,7 @@ GENERATORS: dict[str, Callable[[], str]] = {
     "attempt-moves": lambda: chart(ATTEMPT_MOVES),
     "intent-moves": lambda: chart(INTENT_MOVES),
     "causes": causes,
+    "settings": settings,
 }
 
 
