@@ -19,6 +19,10 @@ from placet.domain.states import (
 )
 
 
+# What ``Workload.wait_for`` says when it waits for free capacity; ``Claim.capacity_waiters`` counts those.
+WAITS_FOR_CAPACITY = "capacity"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Lease:
     """Who may write the engine's side of a workload; a higher epoch has taken over."""
