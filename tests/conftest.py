@@ -4,12 +4,17 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["tests.support.postgres"]
 
 ROOT = Path(__file__).resolve().parent.parent
 PURE_SUITES = ("tests/unit/", "tests/property/")
 PURE_TIMEOUT_S = 20
+
+# A shared machine can be slow at any moment; slowness is not what the properties are about.
+settings.register_profile("placet", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("placet")
 
 
 @pytest.fixture(scope="session")
