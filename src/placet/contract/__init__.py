@@ -1,1 +1,4 @@
-"""The words that clients and runners know: spec, REST shapes, errors, manifest; never what the core computes with."""
+"""What Placet and its clients say to each other: the spec document, the REST shapes, the codes of every refusal.
+
+Nothing is imported here on purpose: clients read ``api`` and ``codes`` without loading the reader of specs.
+"""

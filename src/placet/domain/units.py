@@ -29,6 +29,10 @@ _DURATION_PART = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*(ms|s|m|h|d)", re
 _MONEY = re.compile(r"\$?\s*([0-9]{1,12}(?:\.[0-9]{1,9})?)\s*(?:USD|usd)?", re.ASCII)
 
 
+class OutOfRange(ValueError):
+    """A quantity that is well written and too large."""
+
+
 def parse_bytes(text: str | int | float | Decimal, *, bare_unit: int = GB) -> int:
     """Bytes of ``24``, ``24GB``, ``24 GiB``, ``0.5TB``; a bare number counts in ``bare_unit``."""
     match = _NUMBER_AND_UNIT.fullmatch(_plain(text))
@@ -39,7 +43,7 @@ def parse_bytes(text: str | int | float | Decimal, *, bare_unit: int = GB) -> in
         raise ValueError(f"{match[2]!r} is not a unit of memory; use MB, GB, TB, MiB, GiB or TiB")
     amount = int(number * (_BYTE_UNITS[unit] if unit else bare_unit))
     if amount > BYTES_MAX:
-        raise ValueError(f"{_shown(text)} is more memory than any machine has")
+        raise OutOfRange(f"{_shown(text)} is more memory than any machine has")
     return amount
 
 
@@ -50,11 +54,11 @@ def parse_duration_s(text: str | int | float | Decimal) -> Decimal:
         seconds = Decimal(plain)
     else:
         parts = list(_DURATION_PART.finditer(plain))
-        if not parts or "".join(part[0] for part in parts) != plain.replace(" ", ""):
+        if not parts or "".join(part[0] for part in parts).replace(" ", "") != plain.replace(" ", ""):
             raise ValueError(f"{_shown(text)} is not a duration; write for example 90s, 90m, 2h or 1h30m")
         seconds = sum((Decimal(part[1]) * _DURATION_UNITS_S[part[2].lower()] for part in parts), Decimal(0))
     if seconds > DURATION_S_MAX:
-        raise ValueError(f"{_shown(text)} is longer than a year")
+        raise OutOfRange(f"{_shown(text)} is longer than a year")
     return seconds
 
 
@@ -68,7 +72,7 @@ def parse_money(text: str | int | float | Decimal) -> Decimal:
     except InvalidOperation as error:
         raise ValueError(f"{_shown(text)} is not an amount of US dollars") from error
     if amount > MONEY_MAX:
-        raise ValueError(f"{_shown(text)} is above the largest amount accepted, {MONEY_MAX}")
+        raise OutOfRange(f"{_shown(text)} is above the largest amount accepted, {MONEY_MAX}")
     return amount
 
 
@@ -122,7 +126,7 @@ def _epoch_ms(moment: datetime) -> int:
     try:
         return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
     except OverflowError as error:
-        raise ValueError("that date is out of range") from error
+        raise OutOfRange("that date is out of range") from error
 
 
 def _plain(text: str | int | float | Decimal) -> str:
@@ -131,7 +135,7 @@ def _plain(text: str | int | float | Decimal) -> str:
     if isinstance(text, float):
         return format(Decimal(str(text)), "f")
     if isinstance(text, int) and abs(text) > 10**18:
-        raise ValueError("the number is too large")
+        raise OutOfRange("the number is too large")
     return str(text).strip()
 
 
