@@ -1,0 +1,174 @@
+"""One attempt as the runner knows it, and the two documents made from it: the exit record and the observation."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from . import causes
+from .records import wall_ms
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Optional
+
+    from .groups import Group
+    from .launch import Launch
+    from .loop import Timer
+    from .streams import Stream
+
+    Json = Dict[str, Any]
+
+EVIDENCE_TEXT_MAX = 4096
+
+
+class Attempt:
+    """Mutable state of one attempt; everything that must outlive the supervisor is in its folder."""
+
+    def __init__(self, launch: Launch, folder: str, incarnation: str) -> None:
+        self.launch = launch
+        self.key = launch.key
+        self.folder = folder
+        self.incarnation = incarnation
+        self.sequence = 0
+        self.phase = ""
+        self.phases: List[Json] = []
+        self._phase_began_s = 0.0
+        # The permit: None until a controller answered.
+        self.permit: Optional[bool] = None
+        self.permit_asks = 0
+        # The running program.
+        self.pid = 0
+        self.report = -1
+        self.sandboxed = False
+        self.inner_status: Optional[int] = None
+        self.group: Optional[Group] = None
+        self.streams: Dict[str, Stream] = {}
+        self.timers: Dict[str, Timer] = {}
+        self.helper_pid = 0
+        # Why it is being ended, once it is; the first reason stays.
+        self.ending: Optional[str] = None
+        self.ending_detail = ""
+        # The end.
+        self.cause: Optional[str] = None
+        self.detail = ""
+        self.exit_code: Optional[int] = None
+        self.signal: Optional[int] = None
+        self.ran: Optional[bool] = False
+        self.started_ms: Optional[int] = None
+        self.exited_ms: Optional[int] = None
+        self.usage: Json = {}
+        self.evidence: Json = {}
+        self.logs: Json = {}
+        self.delivery: Json = {"outputs": [], "missing": [], "skipped": []}
+        self.release_wanted = False
+
+    @property
+    def live(self) -> bool:
+        """Whether something of it may still run or must still be collected."""
+        return self.phase != causes.ENDED
+
+    def path(self, *parts: str) -> str:
+        """A path in the attempt's folder."""
+        return os.path.join(self.folder, *parts)
+
+    def enter(self, phase: str) -> None:
+        """Move to a phase and note how long the one before took."""
+        now_s = time.monotonic()
+        if self.phases:
+            self.phases[-1]["duration_ms"] = int((now_s - self._phase_began_s) * 1000)
+        self.phases.append({"phase": phase, "began_ms": wall_ms()})
+        self._phase_began_s = now_s
+        self.phase = phase
+        self.sequence += 1
+
+    def note(self, name: str, value: object) -> None:
+        """Keep a piece of evidence, bounded."""
+        self.evidence[name] = value[:EVIDENCE_TEXT_MAX] if isinstance(value, str) else value
+
+    def cancel_timers(self) -> None:
+        """Let none of its timers fire."""
+        for timer in self.timers.values():
+            timer.cancel()
+        self.timers.clear()
+
+    def ended_as(self, cause: str, detail: str) -> None:
+        """Settle how it ended."""
+        self.cause = cause
+        self.detail = detail[:EVIDENCE_TEXT_MAX]
+        self.exited_ms = wall_ms()
+
+    def exit_record(self) -> Json:
+        """What ``exit.json`` holds: enough to rebuild the observation."""
+        for name, stream in self.streams.items():
+            self.logs[name] = stream.account()
+        return {
+            "key": self.key,
+            "nonce": self.launch.nonce,
+            "incarnation": self.incarnation,
+            "sequence": self.sequence,
+            "cause": self.cause,
+            "detail": self.detail,
+            "exit_code": self.exit_code,
+            "signal": self.signal,
+            "ran": self.ran,
+            "started_ms": self.started_ms,
+            "exited_ms": self.exited_ms,
+            "usage": self.usage,
+            "evidence": self.evidence,
+            "logs": self.logs,
+            "phases": self.phases,
+        }
+
+    def restore(self, record: Json) -> None:
+        """Take over an exit record of an earlier supervisor."""
+        self.incarnation = str(record.get("incarnation") or self.incarnation)
+        self.sequence = int(record.get("sequence") or 0)
+        self.cause = record.get("cause")
+        self.detail = str(record.get("detail") or "")
+        self.exit_code = record.get("exit_code")
+        self.signal = record.get("signal")
+        self.ran = record.get("ran")
+        self.started_ms = record.get("started_ms")
+        self.exited_ms = record.get("exited_ms")
+        self.usage = record.get("usage") or {}
+        self.evidence = record.get("evidence") or {}
+        self.logs = record.get("logs") or {}
+        self.phases = list(record.get("phases") or [])
+
+    def observation(self) -> Json:
+        """All that is known now."""
+        ended = self.cause is not None and self.phase in (causes.EXITED, causes.COLLECTING, causes.ENDED)
+        launch = self.launch
+        logs = self.logs
+        if not ended and self.streams:
+            logs = {name: stream.account() for name, stream in self.streams.items()}
+        document: Json = {
+            "key": self.key,
+            "nonce": launch.nonce,
+            "deployment": launch.deployment,
+            "workload_id": launch.workload_id,
+            "epoch": launch.epoch,
+            "incarnation": self.incarnation,
+            "sequence": self.sequence,
+            "phase": self.phase,
+            "phases": self.phases,
+            "observed_ms": wall_ms(),
+            "created_ms": self.phases[0]["began_ms"] if self.phases else None,
+            "started_ms": self.started_ms,
+            "ran": self.ran,
+            "evidence": self.evidence,
+            "logs": logs,
+        }
+        if ended:
+            document.update(
+                cause=self.cause,
+                detail=self.detail,
+                exit_code=self.exit_code,
+                signal=self.signal,
+                ended_ms=self.exited_ms,
+                usage=self.usage,
+            )
+        if self.phase == causes.ENDED:
+            document.update(self.delivery)
+        return document

@@ -1,0 +1,351 @@
+"""Control groups: one per attempt, made from whatever this machine offers (version 1, version 2, both in one, or none).
+
+A group bounds memory, processes and processor time, proves an out-of-memory kill, and reaches every descendant when the
+attempt must end. It knows nothing of attempts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, List, Optional, Tuple
+
+KILL = "kill"
+MEMORY = "memory"
+PIDS = "pids"
+CPU = "cpu"
+PERIOD_US = 100_000
+POOL_MAX = 256
+UNLIMITED_V1 = "-1"
+
+
+class Group:
+    """One group; ``folders`` maps what it does to the folder that does it."""
+
+    __slots__ = ("folders", "index", "join", "members_file", "oom_before", "pooled")
+
+    def __init__(self, index: int, folders: Dict[str, str], members_of: str, pooled: bool) -> None:
+        self.index = index
+        self.folders = folders
+        self.pooled = pooled
+        distinct = sorted(set(folders.values()))
+        # Descriptors are kept: a new process writes itself into them without a path look-up.
+        self.join = [os.open(folder + "/cgroup.procs", os.O_WRONLY | os.O_CLOEXEC) for folder in distinct]
+        self.members_file = os.open(folders[members_of] + "/cgroup.procs", os.O_RDONLY | os.O_CLOEXEC)
+        self.oom_before = self.oom_kills()
+
+    def members(self) -> List[int]:
+        """Every process in the group that is not yet dead."""
+        data = b""
+        while True:
+            piece = os.pread(self.members_file, 65536, len(data))
+            data += piece
+            if len(piece) == 0:
+                return [int(line) for line in data.split()]
+
+    def kill(self) -> None:
+        """SIGKILL to every member, also to those that fork in this moment."""
+        folder = self.folders.get(KILL)
+        if folder is not None:
+            with contextlib.suppress(OSError):
+                _write(folder + "/cgroup.kill", "1")
+                return
+        if PIDS in self.folders:
+            # No new process can be made from here on, so the loop below ends.
+            with contextlib.suppress(OSError):
+                _write(self.folders[PIDS] + "/pids.max", "0")
+        for pid in self.members():
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+
+    def signal(self, number: int) -> None:
+        """A signal to every present member."""
+        for pid in self.members():
+            with contextlib.suppress(OSError):
+                os.kill(pid, number)
+
+    def oom_kills(self) -> int:
+        """How often the kernel killed for lack of memory in this group, ever."""
+        folder = self.folders.get(MEMORY)
+        if folder is None:
+            return 0
+        for name in ("memory.events", "memory.oom_control"):
+            for key, value in _pairs(folder + "/" + name):
+                if key == "oom_kill":
+                    return value
+        return 0
+
+    def oom_kills_since_start(self) -> int:
+        """The same since the group was given out: the proof of an out-of-memory end."""
+        return self.oom_kills() - self.oom_before
+
+    def peak_memory_bytes(self) -> Optional[int]:
+        """The highest memory use, where a memory group exists."""
+        folder = self.folders.get(MEMORY)
+        if folder is None:
+            return None
+        for name in ("memory.peak", "memory.max_usage_in_bytes"):
+            text = _read(folder + "/" + name)
+            if text:
+                return int(text)
+        return None
+
+    def close(self) -> None:
+        """Give back the descriptors."""
+        for descriptor in [*self.join, self.members_file]:
+            os.close(descriptor)
+        self.join = []
+
+    def remove(self) -> bool:
+        """Remove the folders; false while the kernel still holds one."""
+        gone = True
+        for folder in set(self.folders.values()):
+            try:
+                os.rmdir(folder)
+            except FileNotFoundError:
+                pass
+            except OSError:
+                gone = False
+        return gone
+
+
+class Groups:
+    """Hands out groups and takes them back."""
+
+    def __init__(self, data: str, enabled: bool = True) -> None:
+        self._parent = (
+            "placet-" + hashlib.sha256(os.path.realpath(data).encode("utf-8", "surrogateescape")).hexdigest()[:12]
+        )
+        self.version, self._bases = _detect(self._parent) if enabled else ("none", {})
+        self._count = 0
+        self._pool: List[Group] = []
+        self._dead: List[Group] = []
+
+    @property
+    def kinds(self) -> Tuple[str, ...]:
+        """What groups can do here."""
+        return tuple(sorted(self._bases))
+
+    @property
+    def usable(self) -> bool:
+        """Whether an attempt can be put into a group at all."""
+        return KILL in self._bases or PIDS in self._bases
+
+    def acquire(self, memory_bytes: Optional[int], cpu_cores: Optional[float], processes: int) -> Optional[Group]:
+        """A group with these limits, or ``None`` when groups cannot be had."""
+        if not self.usable:
+            return None
+        light = memory_bytes is None and cpu_cores is None
+        group = (
+            self._pool.pop()
+            if light and self._pool
+            else self._create(memory_bytes is not None, cpu_cores is not None, light)
+        )
+        if PIDS in group.folders:
+            _write(group.folders[PIDS] + "/pids.max", str(processes))
+        if memory_bytes is not None and MEMORY in group.folders:
+            _limit_memory(group.folders[MEMORY], memory_bytes)
+        if cpu_cores is not None and CPU in group.folders:
+            _limit_cpu(group.folders[CPU], cpu_cores)
+        return group
+
+    def give_back(self, group: Group) -> None:
+        """Take back a group without members."""
+        if group.pooled and len(self._pool) < POOL_MAX:
+            self._pool.append(group)
+            return
+        group.close()
+        self._dead.append(group)
+        self.sweep()
+
+    def sweep(self) -> bool:
+        """Remove what could not be removed before; true when nothing is left to remove."""
+        self._dead = [group for group in self._dead if not group.remove()]
+        return not self._dead
+
+    def kill_leftovers(self) -> bool:
+        """Kill everything in groups of an earlier supervisor and remove them; false while something lives."""
+        empty = True
+        for base in set(self._bases.values()):
+            for name in _subfolders(base):
+                folder = os.path.join(base, name)
+                with contextlib.suppress(OSError):
+                    _write(folder + "/cgroup.kill", "1")
+                for pid in (_read(folder + "/cgroup.procs") or "").split():
+                    with contextlib.suppress(OSError):
+                        os.kill(int(pid), signal.SIGKILL)
+                try:
+                    os.rmdir(folder)
+                except OSError:
+                    empty = False
+        return empty
+
+    def close(self) -> None:
+        """Remove everything that can be removed."""
+        for group in self._pool:
+            group.close()
+            group.remove()
+        self._pool = []
+        self.sweep()
+        for base in set(self._bases.values()):
+            with contextlib.suppress(OSError):
+                os.rmdir(base)
+
+    def _create(self, memory: bool, cpu: bool, pooled: bool) -> Group:
+        self._count += 1
+        wanted = [KILL, PIDS] + ([MEMORY] if memory else []) + ([CPU] if cpu else [])
+        folders = {}
+        for kind in wanted:
+            if kind in self._bases:
+                folder = "{}/g{}-{}".format(self._bases[kind], os.getpid(), self._count)
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(folder, 0o755)
+                folders[kind] = folder
+        return Group(self._count, folders, KILL if KILL in folders else PIDS, pooled)
+
+
+def _detect(parent: str) -> Tuple[str, Dict[str, str]]:
+    """The version in use, and per ability the folder below which groups can be made."""
+    mounts = _mounts()
+    own = _own_paths()
+    bases: Dict[str, str] = {}
+    version = "none"
+    if "" in mounts:
+        base = _usable_base(mounts[""], own.get("", "/"), parent)
+        if base is not None:
+            version = "v2"
+            bases[KILL] = base
+            for kind in _enable_v2(base):
+                bases[kind] = base
+    for kind in (MEMORY, PIDS, CPU):
+        if kind in mounts and kind not in bases:
+            base = _usable_base(mounts[kind], own.get(kind, "/"), parent)
+            if base is not None:
+                version = "v1+v2" if KILL in bases else "v1"
+                bases[kind] = base
+    if KILL in bases and not _has_kill(bases[KILL]) and PIDS in bases:
+        del bases[KILL]
+    return version, bases
+
+
+def _usable_base(mount: str, own: str, parent: str) -> Optional[str]:
+    for place in (mount + ("" if own == "/" else own), mount):
+        folder = os.path.join(place, parent)
+        try:
+            os.makedirs(folder, exist_ok=True)
+            probe = os.path.join(folder, "probe-{}".format(os.getpid()))
+            os.mkdir(probe)
+            os.rmdir(probe)
+        except OSError:
+            continue
+        return folder
+    return None
+
+
+def _has_kill(base: str) -> bool:
+    return os.path.exists(base + "/cgroup.kill")
+
+
+def _enable_v2(base: str) -> List[str]:
+    """Switch on controllers for the groups below ``base``; what the machine does not delegate stays off."""
+    available = (_read(base + "/cgroup.controllers") or "").split()
+    above = os.path.dirname(base)
+    if not {MEMORY, PIDS, CPU} & set(available):
+        for kind in (MEMORY, PIDS, CPU):
+            with contextlib.suppress(OSError):
+                _write(above + "/cgroup.subtree_control", "+" + kind)
+        available = (_read(base + "/cgroup.controllers") or "").split()
+    enabled = []
+    for kind in (MEMORY, PIDS, CPU):
+        if kind in available:
+            with contextlib.suppress(OSError):
+                _write(base + "/cgroup.subtree_control", "+" + kind)
+                enabled.append(kind)
+    return enabled
+
+
+def _mounts() -> Dict[str, str]:
+    """Mount points by controller; the empty name is version 2."""
+    found: Dict[str, str] = {}
+    for line in (_read("/proc/self/mountinfo") or "").splitlines():
+        before, _, after = line.partition(" - ")
+        fields, tail = before.split(), after.split()
+        if len(fields) < 5 or len(tail) < 3:
+            continue
+        if tail[0] == "cgroup2":
+            found.setdefault("", fields[4])
+        elif tail[0] == "cgroup":
+            for option in tail[2].split(","):
+                if option in (MEMORY, PIDS, CPU):
+                    found.setdefault(option, fields[4])
+    return found
+
+
+def _own_paths() -> Dict[str, str]:
+    paths: Dict[str, str] = {}
+    for line in (_read("/proc/self/cgroup") or "").splitlines():
+        _, _, rest = line.partition(":")
+        names, _, path = rest.partition(":")
+        for name in names.split(","):
+            paths[name] = path
+    return paths
+
+
+def _limit_memory(folder: str, memory_bytes: int) -> None:
+    if os.path.exists(folder + "/memory.max"):
+        _write(folder + "/memory.max", str(memory_bytes))
+        with contextlib.suppress(OSError):
+            _write(folder + "/memory.swap.max", "0")
+        with contextlib.suppress(OSError):
+            _write(folder + "/memory.oom.group", "1")
+        return
+    _write(folder + "/memory.limit_in_bytes", str(memory_bytes))
+    with contextlib.suppress(OSError):
+        _write(folder + "/memory.memsw.limit_in_bytes", str(memory_bytes))
+
+
+def _limit_cpu(folder: str, cores: float) -> None:
+    quota = max(1000, int(cores * PERIOD_US))
+    if os.path.exists(folder + "/cpu.max"):
+        _write(folder + "/cpu.max", "{} {}".format(quota, PERIOD_US))
+        return
+    _write(folder + "/cpu.cfs_period_us", str(PERIOD_US))
+    _write(folder + "/cpu.cfs_quota_us", str(quota))
+
+
+def _subfolders(base: str) -> List[str]:
+    try:
+        with os.scandir(base) as entries:
+            return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+
+
+def _pairs(path: str) -> List[Tuple[str, int]]:
+    pairs = []
+    for line in (_read(path) or "").splitlines():
+        key, _, value = line.partition(" ")
+        if value.isdigit():
+            pairs.append((key, int(value)))
+    return pairs
+
+
+def _read(path: str) -> Optional[str]:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
+    except OSError:
+        return None
+
+
+def _write(path: str, text: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(descriptor, text.encode("ascii"))
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,92 @@
+"""What the process table can tell where there are no control groups: who belongs to an attempt.
+
+Three marks are looked at: the session its main process leads, the chain of parents, and the environment it was given.
+None is proof against a program that wants to escape; a control group is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, Iterator, List, Optional, Set, Tuple
+
+MARKER = "PLACET_ATTEMPT_KEY"
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def become_subreaper() -> bool:
+    """Let orphans of our descendants become our children, so that a daemon cannot slip away to process 1."""
+    try:
+        import ctypes
+
+        return ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+    except (ImportError, OSError, AttributeError):
+        return False
+
+
+def belonging(key: str, session: Optional[int]) -> List[int]:
+    """Living processes of the attempt: of its session, descended from one of those, or carrying its mark."""
+    parents: Dict[int, int] = {}
+    found: Set[int] = set()
+    mark = (MARKER + "=" + key).encode("ascii")
+    for pid, state, parent, sid in _table():
+        if state in "ZX" or pid == os.getpid():
+            continue
+        parents[pid] = parent
+        if sid == session or mark in _environment(pid):
+            found.add(pid)
+    grown = True
+    while grown:
+        grown = False
+        for pid, parent in parents.items():
+            if parent in found and pid not in found:
+                found.add(pid)
+                grown = True
+    return sorted(found)
+
+
+def marked() -> Dict[str, List[int]]:
+    """Every living process that carries the mark of any attempt, by its key."""
+    found: Dict[str, List[int]] = {}
+    prefix = (MARKER + "=").encode("ascii")
+    for pid, state, _, _ in _table():
+        if state not in "ZX" and pid != os.getpid():
+            for entry in _environment(pid):
+                if entry.startswith(prefix):
+                    found.setdefault(entry[len(prefix) :].decode("ascii", "replace"), []).append(pid)
+    return found
+
+
+def kill(pids: List[int]) -> None:
+    """SIGKILL to each; a dead one is no error."""
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _table() -> Iterator[Tuple[int, str, int, int]]:
+    """Number, state, parent and session of every process."""
+    try:
+        names = os.listdir("/proc")
+    except OSError:
+        return
+    for name in names:
+        if name.isdigit():
+            try:
+                with open("/proc/" + name + "/stat", "rb") as file:
+                    fields = file.read().rpartition(b")")[2].split()
+            except OSError:
+                continue
+            yield int(name), fields[0].decode("ascii"), int(fields[1]), int(fields[3])
+
+
+def _environment(pid: int) -> List[bytes]:
+    try:
+        with open("/proc/{}/environ".format(pid), "rb") as file:
+            return file.read(1024 * 1024).split(b"\0")
+    except OSError:
+        return []

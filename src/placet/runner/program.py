@@ -1,0 +1,132 @@
+"""Turns a prepared attempt into the command line, environment and bounds of its program. It starts nothing."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+
+from . import sandbox
+from .processes import MARKER
+from .spawn import Program
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, List, Tuple
+
+    from .attempt import Attempt
+    from .world import World
+
+INNER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inner.py")
+DEVICES_NONE = ""
+
+
+def make_folders(world: World, attempt: Attempt) -> None:
+    """The folders a program is promised."""
+    for name in ("work", "tmp", "outputs", "inputs"):
+        os.mkdir(attempt.path(name), 0o700)
+    if os.path.isdir(checkpoints(world, attempt)):
+        return
+    os.makedirs(checkpoints(world, attempt), mode=0o700, exist_ok=True)
+
+
+def checkpoints(world: World, attempt: Attempt) -> str:
+    """Shared by the attempts of one workload, so that a later one can resume."""
+    return os.path.join(world.layout.checkpoints, attempt.launch.workload_id)
+
+
+def describe(world: World, attempt: Attempt, stdout: int, stderr: int, interpreter: str) -> Program:
+    """The program to start; ``interpreter`` is the python of the prepared environment, or empty."""
+    launch = attempt.launch
+    cwd = launch.workdir or attempt.path("work")
+    argv = list(launch.command)
+    if launch.python is not None:
+        script = launch.python.script or attempt.path("script.py")
+        argv = [interpreter, script, *launch.python.args]
+    env = _environment(world, attempt)
+    if attempt.sandboxed and world.bubblewrap is not None:
+        argv = _sandboxed(world, attempt, cwd, argv, interpreter)
+    program = Program(argv, env, cwd if not attempt.sandboxed else attempt.folder, stdout, stderr)
+    program.limits = _limits(world, attempt)
+    return program
+
+
+def _environment(world: World, attempt: Attempt) -> Dict[str, str]:
+    launch = attempt.launch
+    inside = attempt.sandboxed
+    devices = world.capacity.devices_of(attempt.key)
+    visible = ",".join(device.id for device in devices)
+    env = {
+        "PATH": world.settings.path,
+        "HOME": attempt.path("work"),
+        "TMPDIR": "/tmp" if inside else attempt.path("tmp"),  # noqa: S108 - the sandbox's own
+        "LANG": "C.UTF-8",
+        "PYTHONUNBUFFERED": "1",
+        "CUDA_VISIBLE_DEVICES": visible,
+        "NVIDIA_VISIBLE_DEVICES": visible or "none",
+        "PLACET_WORKLOAD_ID": launch.workload_id,
+        "PLACET_ATTEMPT": str(launch.epoch),
+        "PLACET_INPUTS": "/inputs" if inside else attempt.path("inputs"),
+        "PLACET_OUTPUTS": "/outputs" if inside else attempt.path("outputs"),
+        "PLACET_CHECKPOINTS": checkpoints(world, attempt),
+    }
+    env.update(launch.env)
+    env[MARKER] = attempt.key
+    return env
+
+
+def _sandboxed(world: World, attempt: Attempt, cwd: str, argv: List[str], interpreter: str) -> List[str]:
+    view = sandbox.Sandbox(cwd, attempt.path("tmp"), attempt.path("outputs"))
+    work = attempt.path("work")
+    view.writable = [work, checkpoints(world, attempt)]
+    view.readable = [os.path.dirname(INNER), os.path.realpath(sys.executable)]
+    if interpreter:
+        view.readable.append(os.path.dirname(os.path.dirname(interpreter)))
+    if attempt.launch.python is not None:
+        # The script's own folder holds what it imports; an inline script stands beside the work folder.
+        script = attempt.launch.python.script
+        view.readable.append(os.path.dirname(script) if script else attempt.path("script.py"))
+    view.readable = [path for path in view.readable if _is_hidden(world, path)]
+    if cwd != work:
+        view.writable.append(cwd)
+    for item in attempt.launch.inputs:
+        source = item.source if item.kind == "path" else attempt.path("inputs", item.name)
+        view.inputs.append((item.name, os.path.realpath(source)))
+    inner = [os.path.realpath(sys.executable), "-I", "-S", INNER, "{channel}"]
+    return sandbox.command_line(world.bubblewrap or "", view, world.layout.data, argv, inner)
+
+
+def _is_hidden(world: World, path: str) -> bool:
+    """Whether the path would not be seen inside without being named."""
+    real = os.path.realpath(path)
+    return any(real == place or real.startswith(place + "/") for place in ("/tmp", os.path.realpath(world.layout.data)))  # noqa: S108
+
+
+def _limits(world: World, attempt: Attempt) -> List[Tuple[int, int]]:
+    """Bounds by rlimit: those for which no control group stands in."""
+    limits: List[Tuple[int, int]] = []
+    bounds = attempt.launch.limits
+    if bounds.disk_bytes is not None:
+        limits.append((resource.RLIMIT_FSIZE, bounds.disk_bytes))
+    if bounds.memory_bytes is not None and "memory" not in world.groups.kinds:
+        limits.append((resource.RLIMIT_AS, bounds.memory_bytes))
+    if "pids" not in world.groups.kinds and os.getuid() != 0:
+        limits.append((resource.RLIMIT_NPROC, bounds.processes))
+    return limits
+
+
+def held_by(world: World, attempt: Attempt) -> List[str]:
+    """Which mechanism holds each bound, for the evidence."""
+    bounds = attempt.launch.limits
+    kinds = world.groups.kinds
+    words = ["kill:cgroup" if world.groups.usable else "kill:session+subreaper+marker"]
+    words.append("processes:cgroup" if "pids" in kinds else "processes:rlimit" if os.getuid() else "processes:none")
+    if bounds.memory_bytes is not None:
+        words.append("memory:cgroup" if "memory" in kinds else "memory:rlimit_as")
+    if bounds.cpu_cores is not None:
+        words.append("cpu:cgroup" if "cpu" in kinds else "cpu:none")
+    if bounds.disk_bytes is not None:
+        words.append("disk:rlimit_fsize+scan")
+    if attempt.launch.inputs or attempt.launch.outputs:
+        words.append("paths:bubblewrap" if attempt.sandboxed else "paths:environment (inputs are not write-protected)")
+    return words

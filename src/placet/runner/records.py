@@ -1,0 +1,95 @@
+"""Where the runner keeps things in the data folder, and how a record gets there whole or not at all.
+
+Records survive a killed process. They are not forced to disk: after a power loss the machine has another boot id, nothing
+of what ran is left, and a record that did not reach the disk means no more than "its outcome is not known here".
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict
+
+    Json = Dict[str, Any]
+
+FOLDER_MODE = 0o700
+RECORD_BYTES_MAX = 64 * 1024 * 1024
+
+_encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True).encode
+
+
+def encode(document: object) -> bytes:
+    """Compact ASCII JSON without a line end."""
+    return _encode(document).encode("ascii")
+
+
+def wall_ms() -> int:
+    """Milliseconds since 1970, UTC."""
+    return int(time.time() * 1000)
+
+
+class Layout:
+    """The paths below one data folder."""
+
+    def __init__(self, data: str) -> None:
+        self.data = data
+        self.supervisor = os.path.join(data, "supervisor")
+        self.attempts = os.path.join(data, "attempts")
+        self.environments = os.path.join(data, "environments")
+        self.checkpoints = os.path.join(data, "checkpoints")
+        self.cache = os.path.join(data, "cache")
+        self.trash = os.path.join(data, "supervisor", "trash")
+        self.lock = os.path.join(self.supervisor, "lock")
+        self.log = os.path.join(self.supervisor, "log")
+        self.socket = os.path.join(self.supervisor, "sock")
+
+    def create(self) -> None:
+        """Make the folders that must exist; idempotent."""
+        for folder in (self.data, self.supervisor, self.attempts, self.environments, self.checkpoints, self.trash):
+            os.makedirs(folder, mode=FOLDER_MODE, exist_ok=True)
+
+    def attempt(self, key: str) -> str:
+        """The folder of one attempt; ``key`` was checked to be a plain name."""
+        return os.path.join(self.attempts, key)
+
+
+def write_record(path: str, document: object) -> None:
+    """Replace ``path`` by the document, atomically for every reader."""
+    write_bytes(path, encode(document))
+
+
+def write_bytes(path: str, data: bytes) -> None:
+    """Replace ``path`` by the bytes, atomically for every reader."""
+    temporary = path + ".new"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(descriptor, view) :]
+    finally:
+        os.close(descriptor)
+    os.rename(temporary, path)
+
+
+def read_record(path: str) -> Json | None:
+    """The document, or ``None`` when it is absent or was never completed."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(RECORD_BYTES_MAX)
+        document = json.loads(data)
+    except (OSError, ValueError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def boot_id() -> str:
+    """Names this boot of the machine: after a change nothing of what ran before is alive."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return "unknown-boot"

@@ -1,0 +1,309 @@
+"""The time in which user code may run: start, watch the bounds, end it, make sure that nothing of it is left, record."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import socket
+
+from . import causes, processes, program
+from .disk import Tally
+from .loop import signalled
+from .records import wall_ms, write_record
+from .streams import Stream
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import resource
+    from typing import Callable, List, Tuple
+
+    from .attempt import Attempt
+    from .world import World
+
+    Then = Callable[[Attempt], None]
+
+LEFT_ALIVE_FIRST_S = 0.002
+LEFT_ALIVE_MOST_S = 1.0
+DISK_SCAN_S = 0.5
+HELD_PIPE_S = 0.2
+
+
+class Running:
+    """Runs attempts one by one through ``start`` to their exit record, then calls ``exited``."""
+
+    def __init__(self, world: World, exited: Then) -> None:
+        self._world = world
+        self._exited = exited
+
+    def start(self, attempt: Attempt, interpreter: str = "") -> None:
+        """Start the program of a prepared attempt."""
+        try:
+            self._start(attempt, interpreter)
+        except OSError as error:
+            self.end_unstarted(attempt, causes.CAUSE_START_FAILED, "cannot be started: " + str(error))
+            return
+        limits = attempt.launch.limits
+        later = self._world.loop.later
+        if limits.runtime_s is not None:
+            attempt.timers["runtime"] = later(limits.runtime_s, lambda: self._overdue(attempt))
+        if limits.disk_bytes is not None:
+            attempt.timers["disk"] = later(DISK_SCAN_S, lambda: self._scan(attempt, None))
+
+    def end(self, attempt: Attempt, cause: str, detail: str, grace_s: float) -> None:
+        """Ask the program to end, and make it end after the grace time. The first cause stays; a shorter grace counts."""
+        if attempt.ending is None:
+            attempt.ending = cause
+            attempt.ending_detail = detail
+            attempt.enter(causes.STOPPING)
+            self._world.changed(attempt)
+            if grace_s > 0:
+                self._terminate(attempt)
+        earlier = attempt.timers.pop("grace", None)
+        if earlier is not None:
+            earlier.cancel()
+        attempt.timers["grace"] = self._world.loop.later(grace_s, lambda: self._kill(attempt))
+
+    def end_unstarted(self, attempt: Attempt, cause: str, detail: str) -> None:
+        """Record the end of an attempt whose program never began."""
+        attempt.ended_as(cause, detail)
+        attempt.ran = False
+        self._close_report(attempt)
+        for stream in list(attempt.streams.values()):
+            stream.close()
+        self._settle(attempt)
+
+    def _start(self, attempt: Attempt, interpreter: str) -> None:
+        world = self._world
+        launch = attempt.launch
+        attempt.sandboxed = launch.wants_sandbox and world.bubblewrap is not None
+        limits = launch.limits
+        attempt.group = world.groups.acquire(limits.memory_bytes, limits.cpu_cores, limits.processes)
+        ends: List[int] = []
+        try:
+            for name in (causes.STDOUT, causes.STDERR):
+                path = attempt.path("logs", name)
+                stream = Stream(world.loop, name, path, limits.log_bytes, lambda: self._stream_closed(attempt))
+                ends.append(stream.open())
+                attempt.streams[name] = stream
+            what = program.describe(world, attempt, ends[0], ends[1], interpreter)
+            attempt.report, what.report = self._report_channel(attempt.sandboxed)
+            ends.append(what.report)
+            if attempt.sandboxed:
+                what.kept = what.report
+                what.argv = [str(what.report) if word == "{channel}" else word for word in what.argv]
+            what.groups = attempt.group.join if attempt.group else ()
+            attempt.note("mechanisms", program.held_by(world, attempt))
+            attempt.enter(causes.STARTING)
+            attempt.pid = world.spawner.start(what)
+        finally:
+            for end in ends:
+                os.close(end)
+        world.loop.child(attempt.pid, lambda status, usage: self._main_ended(attempt, status, usage))
+        world.loop.watch(attempt.report, lambda: self._read_report(attempt))
+
+    def _report_channel(self, sandboxed: bool) -> Tuple[int, int]:
+        if not sandboxed:
+            read_end, write_end = os.pipe()
+            os.set_blocking(read_end, False)
+            return read_end, write_end
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        return ours.detach(), theirs.detach()
+
+    # What the starting child says.
+
+    def _read_report(self, attempt: Attempt) -> None:
+        while attempt.report >= 0:
+            try:
+                said = os.read(attempt.report, 4096)
+            except BlockingIOError:
+                return
+            except OSError:
+                said = b""
+            for line in said.decode("ascii", "replace").splitlines():
+                self._reported(attempt, line.split())
+            if not said:
+                if not attempt.sandboxed and "start_errno" not in attempt.evidence:
+                    self._begun(attempt)
+                self._close_report(attempt)
+
+    def _reported(self, attempt: Attempt, words: List[str]) -> None:
+        if words[0] == "S":
+            self._begun(attempt)
+        elif words[0] == "X":
+            attempt.inner_status = int(words[1])
+        elif words[0] == "E":
+            number = int(words[1])
+            attempt.note("start_errno", errno.errorcode.get(number, str(number)))
+            attempt.note("start_step", words[2])
+
+    def _begun(self, attempt: Attempt) -> None:
+        if attempt.ran:
+            return
+        attempt.ran = True
+        attempt.started_ms = wall_ms()
+        if attempt.phase == causes.STARTING:
+            attempt.enter(causes.RUNNING)
+        self._world.changed(attempt)
+
+    def _close_report(self, attempt: Attempt) -> None:
+        if attempt.report >= 0:
+            self._world.loop.unwatch(attempt.report)
+            os.close(attempt.report)
+            attempt.report = -1
+
+    # The bounds.
+
+    def _overdue(self, attempt: Attempt) -> None:
+        limits = attempt.launch.limits
+        self.end(attempt, causes.CAUSE_TIMEOUT, "ran longer than {:g} s".format(limits.runtime_s or 0), limits.grace_s)
+
+    def _scan(self, attempt: Attempt, tally: Tally | None) -> None:
+        most = attempt.launch.limits.disk_bytes or 0
+        if tally is None:
+            folders = [attempt.path(name) for name in ("work", "tmp", "outputs")]
+            tally = Tally(folders)
+        total = tally.step()
+        if total is None and tally.total_bytes <= most:
+            attempt.timers["disk"] = self._world.loop.later(0.0, lambda: self._scan(attempt, tally))
+            return
+        attempt.usage["disk_bytes"] = tally.total_bytes
+        if tally.total_bytes > most:
+            self.end(attempt, causes.CAUSE_DISK_LIMIT, "wrote more than {} bytes".format(most), 0.0)
+            return
+        attempt.timers["disk"] = self._world.loop.later(DISK_SCAN_S, lambda: self._scan(attempt, None))
+
+    # The end.
+
+    def _terminate(self, attempt: Attempt) -> None:
+        if attempt.sandboxed and attempt.report >= 0:
+            try:
+                os.write(attempt.report, b"T")
+            except OSError:
+                self._kill(attempt)
+            return
+        try:
+            os.killpg(attempt.pid, signal.SIGTERM)
+        except OSError:
+            # Not yet the leader of its own session: it has not begun.
+            processes.kill([attempt.pid])
+
+    def _kill(self, attempt: Attempt) -> None:
+        if attempt.group is not None:
+            attempt.group.kill()
+        else:
+            processes.kill(processes.belonging(attempt.key, attempt.pid))
+        # The main process may not have joined its group yet.
+        processes.kill([attempt.pid])
+        if "grace" in attempt.timers:
+            attempt.timers["grace"] = self._world.loop.later(LEFT_ALIVE_MOST_S, lambda: self._kill(attempt))
+
+    def _main_ended(self, attempt: Attempt, status: int, usage: resource.struct_rusage) -> None:
+        attempt.cancel_timers()
+        self._read_report(attempt)
+        self._close_report(attempt)
+        attempt.exited_ms = wall_ms()
+        attempt.usage["cpu_s"] = round(usage.ru_utime + usage.ru_stime, 6)
+        attempt.usage["peak_memory_bytes"] = usage.ru_maxrss * 1024
+        if attempt.sandboxed and attempt.inner_status is not None:
+            status = attempt.inner_status
+        self._contain(attempt, status, LEFT_ALIVE_FIRST_S)
+
+    def _contain(self, attempt: Attempt, status: int, pause_s: float) -> None:
+        """The main process's end is the end: whatever it left behind is killed before anything is recorded."""
+        if attempt.group is not None:
+            left = attempt.group.members()
+        else:
+            left = processes.belonging(attempt.key, attempt.pid)
+        if not left:
+            self._conclude(attempt, status)
+            return
+        attempt.note("left_alive", max(len(left), int(attempt.evidence.get("left_alive", 0))))
+        if attempt.group is not None:
+            attempt.group.kill()
+        else:
+            processes.kill(left)
+        again_s = min(pause_s * 2, LEFT_ALIVE_MOST_S)
+        attempt.timers["contain"] = self._world.loop.later(pause_s, lambda: self._contain(attempt, status, again_s))
+
+    def _conclude(self, attempt: Attempt, status: int) -> None:
+        attempt.cancel_timers()
+        attempt.logs = attempt.logs or {}
+        for stream in list(attempt.streams.values()):
+            stream.drain()
+        if not all(stream.done for stream in attempt.streams.values()):
+            # Only a process outside the attempt can still hold the pipe.
+            attempt.timers["pipes"] = self._world.loop.later(HELD_PIPE_S, lambda: self._abandon_pipes(attempt, status))
+            return
+        self._classify(attempt, status)
+        self._settle(attempt)
+
+    def _abandon_pipes(self, attempt: Attempt, status: int) -> None:
+        for stream in list(attempt.streams.values()):
+            stream.drain()
+            if not stream.done:
+                attempt.note("pipe_held_by_a_stranger", stream.name)
+                stream.close()
+        self._conclude(attempt, status)
+
+    def _classify(self, attempt: Attempt, status: int) -> None:
+        ended_ms = attempt.exited_ms
+        attempt.exit_code, attempt.signal = signalled(status)
+        ooms = 0
+        if attempt.group is not None:
+            ooms = attempt.group.oom_kills_since_start()
+            peak = attempt.group.peak_memory_bytes()
+            if peak is not None:
+                attempt.usage["peak_memory_bytes"] = peak
+        if ooms:
+            attempt.note("oom_kills", ooms)
+        attempt.ended_as(*_cause(attempt, ooms))
+        attempt.exited_ms = ended_ms
+        if attempt.cause == causes.CAUSE_START_FAILED:
+            attempt.exit_code = None
+            attempt.signal = None
+
+    def _settle(self, attempt: Attempt) -> None:
+        """Write the exit record, then free what the attempt held, then go on."""
+        attempt.cancel_timers()
+        attempt.enter(causes.EXITED)
+        write_record(attempt.path("exit.json"), attempt.exit_record())
+        if attempt.group is not None:
+            self._world.groups.give_back(attempt.group)
+            attempt.group = None
+        self._world.capacity.give_back(attempt.key)
+        self._world.capacity_changed = True
+        self._world.changed(attempt)
+        self._exited(attempt)
+
+    def _stream_closed(self, attempt: Attempt) -> None:
+        """Nothing to do: the end of the main process decides, and it drains."""
+
+
+def _cause(attempt: Attempt, ooms: int) -> Tuple[str, str]:
+    """The cause by proof, and a sentence."""
+    if attempt.ending is not None:
+        return attempt.ending, attempt.ending_detail
+    if not attempt.ran:
+        step = attempt.evidence.get("start_step", "sandbox")
+        name = attempt.evidence.get("start_errno", "")
+        number = getattr(errno, str(name), 0)
+        reason = os.strerror(number) if number else "the sandbox could not be set up, see stderr"
+        return causes.CAUSE_START_FAILED, "could not begin ({}): {}".format(step, reason)
+    if ooms and attempt.exit_code != 0:
+        return causes.CAUSE_OOM, "the kernel killed {} of its processes for lack of memory".format(ooms)
+    if attempt.signal == signal.SIGXFSZ:
+        return causes.CAUSE_DISK_LIMIT, "wrote a file longer than the disk limit"
+    if attempt.signal == signal.SIGKILL:
+        return causes.CAUSE_KILLED, "killed by SIGKILL from outside; nothing proves why"
+    if attempt.signal is not None:
+        return causes.CAUSE_SIGNALLED, "ended by {}".format(_signal_name(attempt.signal))
+    return causes.CAUSE_EXITED, "exited with code {}".format(attempt.exit_code)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "signal {}".format(number)

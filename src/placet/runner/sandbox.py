@@ -1,0 +1,73 @@
+"""The bubblewrap command line that gives a program ``/inputs`` and ``/outputs`` over an otherwise read-only machine.
+
+It is a matter of names and of guarding what must not be written, not a prison for hostile code.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, List, Optional, Sequence, Tuple
+
+# Bound in another way than the rest of the root folder, or made anew.
+SPECIAL = ("proc", "dev", "tmp", "inputs", "outputs", "sys")
+
+
+class Sandbox:
+    """What one attempt sees. ``writable`` and ``readable`` are host paths that keep their names inside."""
+
+    __slots__ = ("cwd", "inputs", "outputs", "readable", "scratch", "writable")
+
+    def __init__(self, cwd: str, scratch: str, outputs: str) -> None:
+        self.cwd = cwd
+        self.scratch = scratch
+        self.outputs = outputs
+        self.inputs: List[Tuple[str, str]] = []
+        self.writable: List[str] = []
+        self.readable: List[str] = []
+
+
+def find() -> Optional[str]:
+    """The bubblewrap program, if it is installed."""
+    return shutil.which("bwrap", path="/usr/local/bin:/usr/bin:/bin")
+
+
+def command_line(program: str, sandbox: Sandbox, hidden: str, argv: Sequence[str], inner: Sequence[str]) -> List[str]:
+    """The whole command line; ``hidden`` is the data folder, of which only what is listed is seen."""
+    line = [program, "--die-with-parent", "--unshare-pid", "--unshare-ipc", "--new-session"]
+    if os.getuid() == 0:
+        # Root without its powers, except to read what it could read before.
+        line += ["--cap-drop", "ALL", "--cap-add", "CAP_DAC_READ_SEARCH"]
+    line += _root()
+    line += ["--proc", "/proc", "--dev-bind", "/dev", "/dev", "--bind", sandbox.scratch, "/tmp"]  # noqa: S108 - its own
+    line += ["--tmpfs", hidden]
+    for path in sandbox.readable:
+        line += ["--ro-bind", path, path]
+    for path in sandbox.writable:
+        line += ["--bind", path, path]
+    line += ["--dir", "/inputs"]
+    for name, source in sandbox.inputs:
+        line += ["--ro-bind", source, "/inputs/" + name]
+    line += ["--bind", sandbox.outputs, "/outputs", "--remount-ro", "/", "--chdir", sandbox.cwd, "--"]
+    return line + list(inner) + list(argv)
+
+
+def _root() -> List[str]:
+    line: List[str] = []
+    kept: Dict[str, str] = {}
+    with os.scandir("/") as entries:
+        for entry in sorted(entries, key=lambda each: each.name):
+            if entry.name in SPECIAL:
+                continue
+            if entry.is_symlink():
+                line += ["--symlink", os.readlink(entry.path), entry.path]
+            elif entry.is_dir():
+                kept[entry.path] = entry.path
+    for path in kept:
+        line += ["--ro-bind", path, path]
+    if os.path.isdir("/sys"):
+        line += ["--ro-bind", "/sys", "/sys"]
+    return line

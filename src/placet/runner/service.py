@@ -1,0 +1,162 @@
+"""The life of the supervisor process: one per data folder, detached, listening, gone when nobody needs it."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import os
+import signal
+import socket
+import time
+import traceback
+
+from .records import Layout
+from .recovery import recover
+from .verbs import Desk
+from .wire import Connection, listen
+from .world import World
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import List, Optional
+
+IDLE_EXIT_S = 600.0
+CHECK_S = 5.0
+READY = b"ready\n"
+TAKEN = b"taken\n"
+
+
+class Service:
+    """Accepts controllers and decides when to leave."""
+
+    def __init__(self, world: World, lock: int, idle_exit_s: float) -> None:
+        self._world = world
+        self._lock = lock
+        self._idle_exit_s = idle_exit_s
+        self._idle_since_s = time.monotonic()
+        self.desk = Desk(world)
+        self._listener: Optional[socket.socket] = None
+
+    def open(self) -> None:
+        """Recover, then listen."""
+        recover(self._world, self.desk.keeper)
+        self._listener = listen(self._world.layout.supervisor, "sock")
+        self._world.loop.watch(self._listener.fileno(), self._accept)
+        self._world.loop.after_turn(self._turn_ended)
+        self._world.loop.later(min(CHECK_S, self._idle_exit_s), self._check)
+
+    def run(self) -> None:
+        """Serve until nobody needs it."""
+        self._world.loop.run()
+        if self._listener is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(self._world.layout.socket)
+            self._listener.close()
+        self._world.groups.close()
+
+    def _accept(self) -> None:
+        if self._listener is None:
+            return
+        try:
+            channel, _ = self._listener.accept()
+        except OSError:
+            return
+        connection = Connection(self._world.loop, channel, self.desk.request, self.desk.connections.remove)
+        self.desk.connections.append(connection)
+
+    def _turn_ended(self) -> None:
+        self.desk.flush()
+        if self.desk.keeper.retiring and not self.desk.keeper.live_count:
+            self._world.loop.stop()
+
+    def _check(self) -> None:
+        keeper = self.desk.keeper
+        now_s = time.monotonic()
+        if not self._holds_folder():
+            # The data folder was deleted or replaced: nobody can reach us any more.
+            keeper.retiring = True
+            keeper.kill_all()
+        if self.desk.connections or keeper.live_count or keeper.environments.busy:
+            self._idle_since_s = now_s
+        elif now_s - self._idle_since_s >= self._idle_exit_s:
+            self._world.loop.stop()
+        self._world.loop.later(min(CHECK_S, self._idle_exit_s), self._check)
+
+    def _holds_folder(self) -> bool:
+        try:
+            named = os.stat(self._world.layout.lock)
+        except OSError:
+            return False
+        held = os.fstat(self._lock)
+        return (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino)
+
+
+def main(arguments: Optional[List[str]] = None) -> int:
+    """Start detached, unless another supervisor has the folder; say on standard output which of the two it is."""
+    parser = argparse.ArgumentParser(prog="supervisor")
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--idle-exit-s", type=float, default=IDLE_EXIT_S)
+    parser.add_argument("--no-groups", action="store_true", help="do without control groups")
+    parser.add_argument("--no-sandbox", action="store_true", help="do without bubblewrap")
+    options = parser.parse_args(arguments)
+    layout = Layout(os.path.realpath(options.data))
+    os.umask(0o077)
+    layout.create()
+    answer = os.dup(1)
+    os.set_inheritable(answer, False)
+    if not _detach(layout):
+        return 0
+    lock = _take_lock(layout)
+    if lock is None:
+        os.write(answer, TAKEN)
+        return 0
+    try:
+        world = World(layout, not options.no_groups, not options.no_sandbox)
+        service = Service(world, lock, options.idle_exit_s)
+        service.open()
+        # Whoever started us may be gone already.
+        with contextlib.suppress(OSError):
+            os.write(answer, READY)
+        os.close(answer)
+        service.run()
+    except BaseException:
+        _log(traceback.format_exc())
+        raise
+    return 0
+
+
+def _detach(layout: Layout) -> bool:
+    """Become a session of its own that no terminal and no parent can take down; true in the process that lives on."""
+    if os.fork():
+        return False
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.chdir("/")
+    null = os.open(os.devnull, os.O_RDWR)
+    log = os.open(layout.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(null, 0)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.close(null)
+    os.close(log)
+    return True
+
+
+def _take_lock(layout: Layout) -> Optional[int]:
+    lock = os.open(layout.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        return None
+    os.ftruncate(lock, 0)
+    os.write(lock, "{}\n".format(os.getpid()).encode("ascii"))
+    return lock
+
+
+def _log(text: str) -> None:
+    os.write(2, text.encode("utf-8", "replace"))

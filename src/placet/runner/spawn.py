@@ -1,0 +1,129 @@
+"""Starts one program: fork, set up in the child, exec; a failure before the program begins is reported with its proof.
+
+The child tells which step failed and why over a pipe that the exec closes; end of file on it without a word means that the
+program has begun.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import resource
+import signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, Dict, List, Optional, Sequence, Tuple
+
+OOM_SCORE_ADJUSTMENT = b"500"
+STEPS = ("session", "groups", "limits", "folder", "streams", "exec")
+
+
+class Program:
+    """What to start and within which bounds. ``groups`` are open ``cgroup.procs`` descriptors."""
+
+    __slots__ = ("argv", "cwd", "env", "groups", "kept", "limits", "report", "stderr", "stdout")
+
+    def __init__(self, argv: Sequence[str], env: Dict[str, str], cwd: str, stdout: int, stderr: int) -> None:
+        self.argv = list(argv)
+        self.env = env
+        self.cwd = cwd
+        self.stdout = stdout
+        self.stderr = stderr
+        self.groups: Sequence[int] = ()
+        self.limits: List[Tuple[int, int]] = []
+        self.report = -1
+        self.kept = -1
+
+
+class Spawner:
+    """Forks; what every child needs is prepared once."""
+
+    def __init__(self) -> None:
+        self._null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._files = (soft, hard)
+        # The supervisor holds a handful of descriptors per attempt.
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        # What exists now is not touched by collections any more, so forked children copy less of it.
+        gc.collect()
+        gc.freeze()
+
+    def start(self, program: Program) -> int:
+        """The pid of the new process. ``program.report`` is written to when it cannot begin. Raises ``OSError``."""
+        pid = os.fork()
+        if pid == 0:
+            self._become(program)
+        return pid
+
+    def _become(self, program: Program) -> None:
+        step = 0
+        try:
+            gc.disable()
+            os.setsid()
+            step = 1
+            for descriptor in program.groups:
+                os.write(descriptor, b"0")
+            step = 2
+            _raise_oom_score()
+            resource.setrlimit(resource.RLIMIT_NOFILE, self._files)
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            for kind, bound in program.limits:
+                resource.setrlimit(kind, _within(kind, bound))
+            step = 3
+            os.chdir(program.cwd)
+            step = 4
+            os.dup2(self._null, 0)
+            os.dup2(program.stdout, 1)
+            os.dup2(program.stderr, 2)
+            if program.kept >= 0:
+                os.set_inheritable(program.kept, True)
+            step = 5
+            # Python ignores these two and a program would inherit that.
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+            os.execvpe(program.argv[0], program.argv, program.env)  # noqa: S606 - starting programs is the purpose
+        except BaseException as error:  # noqa: BLE001 - nothing may leave a forked child but its exit
+            number = error.errno if isinstance(error, OSError) and error.errno else 0
+            os.write(program.report, "E {} {}\n".format(number, STEPS[step]).encode("ascii"))
+        finally:
+            os._exit(127)
+
+
+def fork_call(call: Callable[[], None], quiet: int = -1) -> int:
+    """The pid of a forked child that makes the call and exits 0, or 1 after an exception (written to ``quiet``)."""
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            os.setsid()
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            call()
+            status = 0
+        except BaseException as error:  # noqa: BLE001 - nothing may leave a forked child but its exit
+            if quiet >= 0:
+                os.write(quiet, "{}: {}".format(type(error).__name__, error).encode("utf-8", "replace"))
+        finally:
+            os._exit(status)
+    return pid
+
+
+def _within(kind: int, bound: int) -> Tuple[int, int]:
+    hard: Optional[int] = resource.getrlimit(kind)[1]
+    if hard is not None and hard != resource.RLIM_INFINITY:
+        bound = min(bound, hard)
+    return bound, bound
+
+
+def _raise_oom_score() -> None:
+    try:
+        descriptor = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        os.write(descriptor, OOM_SCORE_ADJUSTMENT)
+    except OSError:
+        return
+    finally:
+        os.close(descriptor)

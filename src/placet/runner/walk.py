@@ -1,0 +1,206 @@
+"""Finds declared outputs below a folder without ever following a link, and says what was left out and why."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+import unicodedata
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Optional, Tuple
+
+    Json = Dict[str, Any]
+
+FILES_MAX = 100_000
+DEPTH_MAX = 32
+NAME_BYTES_MAX = 512
+SKIPPED_MAX = 1000
+MAGIC = frozenset("*?[")
+OPEN_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+
+
+class TooMuch(Exception):
+    """More entries than this walk may look at."""
+
+
+class Found:
+    """One regular file, by the parts of its path below the root."""
+
+    __slots__ = ("parts", "size_bytes")
+
+    def __init__(self, parts: Tuple[str, ...], size_bytes: int) -> None:
+        self.parts = parts
+        self.size_bytes = size_bytes
+
+    @property
+    def path(self) -> str:
+        """The normalised relative path."""
+        return unicodedata.normalize("NFC", "/".join(self.parts))
+
+
+class Walk:
+    """One pass over one root for one pattern. ``entries_max`` bounds the work."""
+
+    def __init__(self, root: str, pattern: str, entries_max: int) -> None:
+        self.files: List[Found] = []
+        self.skipped: List[Json] = []
+        self._left = entries_max
+        self._pattern = pattern
+        fixed, self._matcher = _split(pattern)
+        self._root = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            self._descend(fixed)
+        finally:
+            os.close(self._root)
+
+    def _descend(self, fixed: List[str]) -> None:
+        folder = os.dup(self._root)
+        try:
+            for index, part in enumerate(fixed):
+                last = index == len(fixed) - 1 and self._matcher is None
+                try:
+                    entry = os.stat(part, dir_fd=folder, follow_symlinks=False)
+                except OSError:
+                    return
+                if last and not stat.S_ISDIR(entry.st_mode):
+                    self._take(tuple(fixed), entry)
+                    return
+                if not stat.S_ISDIR(entry.st_mode):
+                    self._skip(tuple(fixed[: index + 1]), "is a link or no folder")
+                    return
+                inner = os.open(part, OPEN_FLAGS | os.O_DIRECTORY, dir_fd=folder)
+                os.close(folder)
+                folder = inner
+            self._below(folder, tuple(fixed))
+        finally:
+            os.close(folder)
+
+    def _below(self, folder: int, parts: Tuple[str, ...]) -> None:
+        if len(parts) > DEPTH_MAX:
+            self._skip(parts, "is nested too deeply")
+            return
+        with os.scandir(folder) as entries:
+            names = sorted(entry.name for entry in entries)
+        for name in names:
+            self._left -= 1
+            if self._left < 0:
+                raise TooMuch
+            path = (*parts, name)
+            try:
+                entry = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            except OSError:
+                continue
+            if stat.S_ISDIR(entry.st_mode):
+                self._enter(folder, name, path)
+            elif self._matcher is None or self._matcher.match("/".join(path)):
+                self._take(path, entry)
+
+    def _enter(self, folder: int, name: str, path: Tuple[str, ...]) -> None:
+        try:
+            inner = os.open(name, OPEN_FLAGS | os.O_DIRECTORY, dir_fd=folder)
+        except OSError as error:
+            self._skip(path, "cannot be opened: {}".format(os.strerror(error.errno or 0)))
+            return
+        try:
+            self._below(inner, path)
+        finally:
+            os.close(inner)
+
+    def _take(self, parts: Tuple[str, ...], entry: os.stat_result) -> None:
+        reason = _unfit_name(parts) or _unfit_kind(entry)
+        if reason is not None:
+            self._skip(parts, reason)
+        elif len(self.files) >= FILES_MAX:
+            self._skip(parts, "is one file too many")
+        else:
+            self.files.append(Found(parts, entry.st_size))
+
+    def _skip(self, parts: Tuple[str, ...], reason: str) -> None:
+        if len(self.skipped) < SKIPPED_MAX:
+            path = "/".join(parts).encode("utf-8", "backslashreplace").decode("utf-8")
+            self.skipped.append({"path": path[:NAME_BYTES_MAX], "reason": reason})
+
+
+def open_file(root: int, parts: Tuple[str, ...]) -> int:
+    """A descriptor of the regular file, no component of its path being a link. Raises ``OSError``."""
+    folder = os.dup(root)
+    try:
+        for part in parts[:-1]:
+            inner = os.open(part, OPEN_FLAGS | os.O_DIRECTORY, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        file = os.open(parts[-1], OPEN_FLAGS, dir_fd=folder)
+    finally:
+        os.close(folder)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise OSError(errno.ELOOP, "not a regular file")
+    return file
+
+
+def _split(pattern: str) -> Tuple[List[str], Optional[re.Pattern[str]]]:
+    """The leading parts without magic characters, and what the whole relative path must match, if there is magic."""
+    parts = pattern.split("/") if pattern else []
+    fixed: List[str] = []
+    for part in parts:
+        if MAGIC & set(part):
+            break
+        fixed.append(part)
+    if len(fixed) == len(parts):
+        return fixed, None
+    return fixed, re.compile("".join(_translate(parts)) + r"\Z", re.DOTALL)
+
+
+def _translate(parts: List[str]) -> List[str]:
+    pieces: List[str] = []
+    for index, part in enumerate(parts):
+        last = index == len(parts) - 1
+        if part == "**":
+            pieces.append(".*" if last else "(?:[^/]+/)*")
+            continue
+        pieces.append(_translate_part(part) + ("" if last else "/"))
+    return pieces
+
+
+def _translate_part(part: str) -> str:
+    out = ""
+    index = 0
+    while index < len(part):
+        character = part[index]
+        close = part.find("]", index + 2) if character == "[" else -1
+        if character == "*":
+            out += "[^/]*"
+        elif character == "?":
+            out += "[^/]"
+        elif close > 0:
+            inside = part[index + 1 : close].replace("\\", "\\\\").replace("[", "\\[")
+            out += "[" + ("^" + inside[1:] if inside.startswith("!") else inside.replace("^", "\\^")) + "]"
+            index = close
+        else:
+            out += re.escape(character)
+        index += 1
+    return out
+
+
+def _unfit_name(parts: Tuple[str, ...]) -> Optional[str]:
+    path = "/".join(parts)
+    try:
+        size = len(unicodedata.normalize("NFC", path).encode("utf-8"))
+    except UnicodeEncodeError:
+        return "has a name that is not UTF-8"
+    if size > NAME_BYTES_MAX:
+        return "has too long a name"
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in path) or "\\" in path:
+        return "has a name with control characters"
+    return None
+
+
+def _unfit_kind(entry: os.stat_result) -> Optional[str]:
+    if stat.S_ISREG(entry.st_mode):
+        return None
+    if stat.S_ISLNK(entry.st_mode):
+        return "is a symbolic link"
+    return "is a device, pipe or socket"

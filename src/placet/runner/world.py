@@ -1,0 +1,77 @@
+"""What every step of an attempt needs at hand; made once at start-up, passed on as one value."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from . import sandbox
+from .capacity import Capacity
+from .groups import Groups
+from .loop import Loop
+from .processes import become_subreaper
+from .records import Layout, boot_id, wall_ms
+from .spawn import Spawner
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Set
+
+    from .attempt import Attempt
+
+    Json = Dict[str, Any]
+
+PATH_DEFAULT = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+BUILD_LIMIT_S = 1800.0
+
+
+class Settings:
+    """What a controller may configure; the last word counts."""
+
+    def __init__(self) -> None:
+        self.path = PATH_DEFAULT
+        self.python = ""
+        self.uv = ""
+        self.build_env: Dict[str, str] = {}
+        self.build_limit_s = BUILD_LIMIT_S
+
+    def configure(self, document: Json) -> None:
+        """Take over what is named in the document."""
+        self.path = str(document.get("path") or self.path)
+        self.python = str(document.get("python") or self.python)
+        self.uv = str(document.get("uv") or self.uv)
+        if isinstance(document.get("build_env"), dict):
+            self.build_env = {str(name): str(value) for name, value in document["build_env"].items()}
+        self.build_limit_s = float(document.get("build_limit_s") or self.build_limit_s)
+
+
+class World:
+    """The loop, the folders, the machine, and what has changed in this turn."""
+
+    def __init__(self, layout: Layout, use_groups: bool = True, use_sandbox: bool = True) -> None:
+        self.layout = layout
+        self.loop = Loop()
+        self.boot_id = boot_id()
+        self.host = socket.gethostname()
+        self.identity = "{}.{}.{}".format(self.boot_id[:8], os.getpid(), wall_ms())
+        self.subreaper = become_subreaper()
+        self.groups = Groups(layout.data, use_groups)
+        self.bubblewrap = sandbox.find() if use_sandbox else None
+        self.capacity = Capacity()
+        self.settings = Settings()
+        self.spawner = Spawner()
+        self.changed_now: Set[Attempt] = set()
+        self.capacity_changed = False
+
+    def changed(self, attempt: Attempt) -> None:
+        """Controllers are told at the end of the turn."""
+        self.changed_now.add(attempt)
+
+    def mechanisms(self) -> Json:
+        """What holds on this machine."""
+        return {
+            "cgroup": self.groups.version,
+            "cgroup_kinds": list(self.groups.kinds),
+            "bubblewrap": self.bubblewrap,
+            "subreaper": self.subreaper,
+        }
