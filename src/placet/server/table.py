@@ -1,0 +1,132 @@
+"""The route table: what each door asks of who comes through it. What is not declared cannot be served."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from fastapi.routing import APIRoute
+from starlette.requests import Request
+from starlette.responses import Response
+
+from placet.contract.codes import Code
+from placet.server import problems
+from placet.server.tokens import Principal, Scope, TokenGate
+
+PRINCIPAL = "placet.principal"
+KEY_HEADER = "idempotency-key"
+KEY_MAX = 255
+SPEC_BODY_MAX = 1024 * 1024
+SMALL_BODY_MAX = 64 * 1024
+BODY_WITHIN_S = 30.0
+
+
+class Repeat(StrEnum):
+    """What sending the same request twice does."""
+
+    READS = "reads"
+    SAME = "same"  # the second changes nothing
+    KEYED = "keyed"  # the same idempotency key makes it the same request
+    ANEW = "anew"  # does it a second time
+
+
+@dataclass(frozen=True, kw_only=True)
+class Door:
+    """One declared route. ``scope`` is ``None`` only for what anybody may see."""
+
+    method: str
+    path: str
+    summary: str
+    scope: Scope | None
+    repeat: Repeat = Repeat.READS
+    body_max: int = 0
+    streams: bool = False
+    status: int = 200
+    reply: Any = None  # what FastAPI takes for documentation: a pydantic model, or None
+    refusals: tuple[Code, ...] = ()
+    media_types: tuple[str, ...] = ("application/json",)
+
+    @property
+    def name(self) -> str:
+        return f"{self.method} {self.path}"
+
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def route_class(door: Door, gate: TokenGate, raw: Endpoint | None = None) -> type[APIRoute]:
+    """FastAPI's route with the door's checks in front; ``raw`` skips FastAPI's reading of parameters."""
+
+    class DoorRoute(APIRoute):
+        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+            inner = super().get_route_handler() if raw is None else raw
+
+            async def handler(request: Request) -> Response:
+                if door.scope is not None:
+                    request.scope[PRINCIPAL] = await admit(request, gate, door.scope)
+                return await inner(request)
+
+            return handler
+
+    return DoorRoute
+
+
+async def admit(request: Request, gate: TokenGate, scope: Scope) -> Principal:
+    """Who asks, if they may."""
+    principal = await gate.admit(request.headers.get("authorization"))
+    if principal is None:
+        raise problems.Refusal(problems.UNAUTHORIZED)
+    if not principal.may(scope):
+        raise problems.Refusal(
+            problems.FORBIDDEN,
+            detail=f"this needs the scope {scope.value}",
+            fix=f"use a token with that scope: placet token create --scope {scope.value}",
+            headers={"www-authenticate": f'Bearer error="insufficient_scope", scope="{scope.value}"'},
+        )
+    return principal
+
+
+def principal_of(request: Request) -> Principal:
+    """Who asks; a handler that was reached around the table has nobody, and refuses."""
+    principal = request.scope.get(PRINCIPAL)
+    if not isinstance(principal, Principal):
+        raise problems.Refusal(problems.UNAUTHORIZED)
+    return principal
+
+
+def idempotency_key(request: Request) -> str | None:
+    """The key of the header, checked."""
+    key = request.headers.get(KEY_HEADER)
+    if key is None:
+        return None
+    if not 1 <= len(key) <= KEY_MAX or not all("!" <= letter <= "~" or letter == " " for letter in key):
+        raise problems.Refusal(problems.BAD_KEY)
+    return key
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """The body, never more of it in memory than the limit, whatever its length header says."""
+    headers = request.headers
+    if headers.get("content-encoding", "identity").lower() != "identity":
+        raise problems.Refusal(problems.MEDIA, detail="compressed bodies are not accepted")
+    too_large = problems.Refusal(
+        problems.TOO_LARGE, detail=f"the limit here is {limit} bytes", headers={"connection": "close"}
+    )
+    declared = headers.get("content-length", "0")
+    if not declared.isascii() or not declared.isdigit() or int(declared[:20]) > limit:
+        raise too_large
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(BODY_WITHIN_S):
+            async for piece in request.stream():
+                size += len(piece)
+                if size > limit:
+                    raise too_large
+                pieces.append(piece)
+    except TimeoutError as error:
+        raise problems.Refusal(
+            problems.BAD_REQUEST, detail="the body did not arrive in time", headers={"connection": "close"}
+        ) from error
+    return b"".join(pieces)

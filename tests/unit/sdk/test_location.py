@@ -1,0 +1,62 @@
+"""A client finds its server, and never sends its token where others could read it."""
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from placet.sdk.location import BadLocation, answers, locate, read_token
+
+
+def test_the_named_server_wins() -> None:
+    found = locate({"PLACET_URL": "https://placet.example/", "PLACET_TOKEN": "t"})
+    assert (found.url, found.token, found.socket) == ("https://placet.example", "t", None)
+    assert repr(found) == "Location(https://placet.example)"
+
+
+def test_else_that_of_the_data_folder(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("plct_a_b\n")
+    token.chmod(0o600)
+    found = locate({"PLACET_DATA_DIR": str(tmp_path)})
+    assert (found.socket, found.token) == (tmp_path / "server.sock", "plct_a_b")
+
+
+def test_a_named_data_folder_is_nobody_elses_server(tmp_path: Path) -> None:
+    assert locate({"PLACET_URL": "https://placet.example"}, tmp_path).socket == tmp_path / "server.sock"
+
+
+@pytest.mark.parametrize(
+    "url", ["http://placet.example", "ftp://x", "placet.example", "https://u:p@x", "https://x/?token=1", "https:///"]
+)
+def test_an_address_that_would_betray_the_token_is_refused(url: str) -> None:
+    with pytest.raises(BadLocation):
+        locate({"PLACET_URL": url})
+
+
+@pytest.mark.parametrize("url", ["http://localhost:1", "http://127.0.0.1:7468", "http://[::1]:7468"])
+def test_loopback_may_be_in_the_clear(url: str) -> None:
+    assert locate({"PLACET_URL": url}).url == url
+
+
+def test_a_token_file_others_can_read_is_refused(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    assert read_token(tmp_path) is None
+    token.write_text("plct_a_b\n")
+    token.chmod(0o640)
+    with pytest.raises(BadLocation, match="can be read by others"):
+        read_token(tmp_path)
+
+
+def test_a_socket_file_alone_is_no_server(tmp_path: Path) -> None:
+    path = tmp_path / "server.sock"
+    assert not answers(path)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        assert not answers(path)
+        server.listen()
+        assert answers(path)
+    assert path.exists()
+    assert not answers(path)
+    os.unlink(path)
