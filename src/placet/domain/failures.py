@@ -107,7 +107,11 @@ MEANINGS: Mapping[Cause, CauseMeaning] = {
         _C.CAPACITY, _F.INFRASTRUCTURE, _R.SAFE, _M.NO, "wait, or allow more providers, regions or capacity types"
     ),
     Cause.NO_OFFER: _meaning(
-        _C.POLICY, _F.USER, _R.POINTLESS, _M.NO, "relax the requirement that no offer meets; `placet offers` lists what exists"
+        _C.POLICY,
+        _F.USER,
+        _R.POINTLESS,
+        _M.NO,
+        "relax the requirement that no offer meets; `placet offers` lists what exists",
     ),
     Cause.QUOTA: _meaning(_C.QUOTA, _F.INFRASTRUCTURE, _R.SAFE, _M.NO, "raise the quota or allow another provider"),
     Cause.AUTH: _meaning(_C.PROVIDER, _F.INFRASTRUCTURE, _R.SAFE, _M.NO, "renew the provider's credentials"),
@@ -125,11 +129,19 @@ MEANINGS: Mapping[Cause, CauseMeaning] = {
     ),
     Cause.IMAGE: _meaning(_C.IMAGE, _F.USER, _R.POINTLESS, _M.PERHAPS, "check the image's name, tag and credentials"),
     Cause.ENVIRONMENT: _meaning(
-        _C.ENVIRONMENT, _F.USER, _R.SAFE, _M.PERHAPS, "read the install log; check the pinned requirements and the index"
+        _C.ENVIRONMENT,
+        _F.USER,
+        _R.SAFE,
+        _M.PERHAPS,
+        "read the install log; check the pinned requirements and the index",
     ),
     Cause.INPUT: _meaning(_C.INPUT, _F.USER, _R.SAFE, _M.PERHAPS, "check that the input exists and can be read"),
-    Cause.EXIT_CODE: _meaning(_C.PROGRAM, _F.USER, _R.SAFE, _M.YES, "read the end of the log; the program failed by itself"),
-    Cause.SIGNAL: _meaning(_C.PROGRAM, _F.USER, _R.SAFE, _M.YES, "the program was ended by a signal; look for a crash in the log"),
+    Cause.EXIT_CODE: _meaning(
+        _C.PROGRAM, _F.USER, _R.SAFE, _M.YES, "read the end of the log; the program failed by itself"
+    ),
+    Cause.SIGNAL: _meaning(
+        _C.PROGRAM, _F.USER, _R.SAFE, _M.YES, "the program was ended by a signal; look for a crash in the log"
+    ),
     Cause.KILLED: _meaning(
         _C.PROGRAM, _F.NOBODY, _R.SAFE, _M.YES, "something outside sent SIGKILL; there is no proof that memory ran out"
     ),
@@ -142,17 +154,37 @@ MEANINGS: Mapping[Cause, CauseMeaning] = {
     Cause.COST_CAP: _meaning(
         _C.POLICY, _F.USER, _R.POINTLESS, _M.PERHAPS, "raise constraints.maximum_estimated_cost or allow cheaper offers"
     ),
-    Cause.PREEMPTED: _meaning(_C.PREEMPTED, _F.INFRASTRUCTURE, _R.AFTER_PROOF, _M.YES, "allow on-demand capacity, or checkpoint"),
-    Cause.LOST: _meaning(_C.LOST, _F.INFRASTRUCTURE, _R.AFTER_PROOF, _M.PERHAPS, "the attempt vanished; it is tried again when that is safe"),
-    Cause.UNRESOLVED: _meaning(_C.LOST, _F.INFRASTRUCTURE, _R.AFTER_PROOF, _M.PERHAPS, "wait until the provider's answer is known"),
-    Cause.STALE_PERMIT: _meaning(_C.INTERNAL, _F.NOBODY, _R.SAFE, _M.NO, "nothing ran: a newer attempt or a cancel came first"),
-    Cause.OUTPUT_MISSING: _meaning(
-        _C.DELIVERY, _F.USER, _R.SAFE, _M.YES, "the program ended well without writing a required output; check its path"
+    Cause.PREEMPTED: _meaning(
+        _C.PREEMPTED, _F.INFRASTRUCTURE, _R.AFTER_PROOF, _M.YES, "allow on-demand capacity, or checkpoint"
     ),
-    Cause.DELIVERY: _meaning(_C.DELIVERY, _F.INFRASTRUCTURE, _R.SAFE, _M.YES, "the outputs were computed but not stored"),
+    Cause.LOST: _meaning(
+        _C.LOST,
+        _F.INFRASTRUCTURE,
+        _R.AFTER_PROOF,
+        _M.PERHAPS,
+        "the attempt vanished; it is tried again when that is safe",
+    ),
+    Cause.UNRESOLVED: _meaning(
+        _C.LOST, _F.INFRASTRUCTURE, _R.AFTER_PROOF, _M.PERHAPS, "wait until the provider's answer is known"
+    ),
+    Cause.STALE_PERMIT: _meaning(
+        _C.INTERNAL, _F.NOBODY, _R.SAFE, _M.NO, "nothing ran: a newer attempt or a cancel came first"
+    ),
+    Cause.OUTPUT_MISSING: _meaning(
+        _C.DELIVERY,
+        _F.USER,
+        _R.SAFE,
+        _M.YES,
+        "the program ended well without writing a required output; check its path",
+    ),
+    Cause.DELIVERY: _meaning(
+        _C.DELIVERY, _F.INFRASTRUCTURE, _R.SAFE, _M.YES, "the outputs were computed but not stored"
+    ),
     Cause.CANCELLED: _meaning(_C.CANCELLED, _F.NOBODY, _R.SAFE, _M.PERHAPS, "`placet retry` submits it again"),
     Cause.STOPPED: _meaning(_C.CANCELLED, _F.NOBODY, _R.SAFE, _M.YES, "the attempt was stopped on request"),
-    Cause.INTERNAL: _meaning(_C.INTERNAL, _F.OURS, _R.AFTER_PROOF, _M.PERHAPS, "this is a fault of Placet; please report it"),
+    Cause.INTERNAL: _meaning(
+        _C.INTERNAL, _F.OURS, _R.AFTER_PROOF, _M.PERHAPS, "this is a fault of Placet; please report it"
+    ),
 }
 
 

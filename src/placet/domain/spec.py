@@ -151,7 +151,7 @@ class Input:
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """Something the program writes: a path, a folder or a pattern, relative to the work folder or under ``/outputs``."""
+    """Something the program writes: a path, folder or pattern, relative to the work folder or under ``/outputs``."""
 
     name: str
     path: str
@@ -189,7 +189,7 @@ class ArrayItem:
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """The whole request. Mappings are sorted tuples of pairs so that the value is hashable and has one canonical form."""
+    """The whole request. Mappings are sorted tuples of pairs: the value is hashable and has one canonical form."""
 
     version: str = SPEC_VERSION
     name: str | None = None

@@ -1,1 +1,1 @@
-"""Use cases, duties and the one door for state; it asks stages for decisions and makes none itself."""
+"""The use cases and the loop that moves workloads: load, call a stage, call a port, apply. No provider by name."""

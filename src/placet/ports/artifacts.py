@@ -26,8 +26,8 @@ class Artifacts(Protocol):
         not those that were announced.
         """
 
-    async def put(self, location: str, data: bytes) -> None:
-        """Write a small object atomically; an equal one may exist."""
+    async def write(self, location: str, pieces: AsyncIterator[bytes]) -> ObjectStat:
+        """Write an object atomically from pieces: it is there whole or not at all; an earlier one is replaced."""
 
     async def stat(self, location: str) -> ObjectStat | None:
         """What is kept there."""

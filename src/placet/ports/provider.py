@@ -1,4 +1,4 @@
-"""A provider of compute. Every method but ``submit`` is idempotent and safe to repeat; none polls or waits by itself."""
+"""A provider of compute. Every verb but ``submit`` is idempotent and safe to repeat; none polls or waits by itself."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass

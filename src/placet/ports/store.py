@@ -38,6 +38,14 @@ class Claim:
     capacity_waiters: int = 0
 
 
+@dataclass(frozen=True, kw_only=True)
+class Submission:
+    """The workload that a key stands for, and the digest of the body it came with."""
+
+    workload_id: str
+    body_digest: str
+
+
 class Store(Protocol):
     """Claims, loads, conditional writes and reads; no SQL words."""
 
@@ -53,8 +61,11 @@ class Store(Protocol):
     async def accept(self, acceptance: Acceptance) -> Accepted:
         """Create the workload, its key and its event in one flushed transaction, or say which one exists."""
 
+    async def submission(self, tenant: str, key: str) -> Submission | None:
+        """What this key was used for, if it was."""
+
     async def claim(self, claim: Claim) -> Sequence[Record]:
-        """Take ownership of due workloads: the lease's owner is set and its epoch grows. Concurrent claims are disjoint."""
+        """Take ownership of due workloads: the owner is set, the lease's epoch grows. Concurrent claims are disjoint."""
 
     async def apply(self, transitions: Sequence[Transition]) -> Sequence[bool]:
         """Write each transition whose expectation holds; ``False`` means nothing of it was written.

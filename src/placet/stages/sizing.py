@@ -1,4 +1,4 @@
-"""From what was asked to what must be there: declared needs now, estimates where a caller has them. It chooses nothing."""
+"""From what was asked to what must be there: declared needs, and estimates where a caller has them. No choice yet."""
 
 from dataclasses import dataclass
 

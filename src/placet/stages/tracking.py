@@ -55,7 +55,9 @@ def track(attempt: Attempt, seen: Observation, card: ContractCard, *, actor: str
         case Phase.RUNNING | Phase.STOPPING:
             return _forward(_present(attempt, seen, now_ms), AttemptState.RUNNING, seen, actor, now_ms)
         case Phase.COLLECTING:
-            return _forward(_exit_facts(_present(attempt, seen, now_ms), seen), AttemptState.EXITED, seen, actor, now_ms)
+            return _forward(
+                _exit_facts(_present(attempt, seen, now_ms), seen), AttemptState.EXITED, seen, actor, now_ms
+            )
         case _:
             assert_never(seen.phase)
 

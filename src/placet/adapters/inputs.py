@@ -1,0 +1,105 @@
+"""Inputs of a spec as seen from this machine: aliases become what they stand for, and what is missing is found early."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from placet.domain.allocations import ResolvedInput
+from placet.domain.problems import Problem
+from placet.domain.spec import Input, InputKind, Spec
+
+
+class LocalInputs:
+    """Resolves sources with the operator's ``storage://`` aliases (name to absolute folder or URL)."""
+
+    def __init__(self, storage: Mapping[str, str]) -> None:
+        self._storage = dict(storage)
+
+    def resolve(self, spec: Spec) -> tuple[ResolvedInput, ...]:
+        """Every input with its source settled; nothing is read. An unknown alias keeps its name and will be missing."""
+        return tuple(self._resolve(wanted) for wanted in spec.inputs)
+
+    def check(self, spec: Spec) -> tuple[Problem, ...]:
+        """What is missing now: unknown aliases, paths that are not there or cannot be read, a script that is not there."""
+        problems = [self._problem(index, wanted) for index, wanted in enumerate(spec.inputs)]
+        script = spec.runtime.script
+        if script is not None and not _readable(script):
+            problems.append(
+                Problem(
+                    code="missing_input",
+                    field="runtime.script",
+                    what=f"there is no readable file {script}",
+                    why="the script is read on this machine when the workload starts",
+                    fix="check the path, or put the program into runtime.script_text",
+                )
+            )
+        return tuple(problem for problem in problems if problem is not None)
+
+    def _resolve(self, wanted: Input) -> ResolvedInput:
+        kind, source = self._settled(wanted)
+        return ResolvedInput(name=wanted.name, kind=kind, source=source, sha256=wanted.sha256)
+
+    def _settled(self, wanted: Input) -> tuple[str, str]:
+        match wanted.kind:
+            case InputKind.TEXT:
+                return "text", wanted.source
+            case InputKind.HTTP:
+                return "http", wanted.source
+            case InputKind.PATH:
+                return "path", _path(wanted.source)
+            case InputKind.STORAGE:
+                return self._stored(wanted.source)
+
+    def _stored(self, source: str) -> tuple[str, str]:
+        parts = urlsplit(source)
+        target = self._storage.get(parts.netloc)
+        rest = unquote(parts.path).lstrip("/")
+        if target is None:
+            return "path", source
+        if target.startswith(("http://", "https://")):
+            return "http", f"{target.rstrip('/')}/{rest}" if rest else target
+        return "path", os.path.join(_path(target), rest) if rest else _path(target)
+
+    def _problem(self, index: int, wanted: Input) -> Problem | None:
+        field = f"inputs[{index}].source"
+        if wanted.kind is InputKind.STORAGE and urlsplit(wanted.source).netloc not in self._storage:
+            known = ", ".join(sorted(self._storage)) or "none is configured"
+            return Problem(
+                code="missing_input",
+                field=field,
+                what=f"there is no storage alias {urlsplit(wanted.source).netloc!r}",
+                why="storage:// names are defined by the operator",
+                fix=f"use a configured alias ({known}), or add it to the settings under [storage]",
+            )
+        kind, source = self._settled(wanted)
+        if wanted.kind is InputKind.STORAGE and kind == "path" and _escapes(source, self._storage, wanted.source):
+            return Problem(
+                code="bad_source",
+                field=field,
+                what=f"{wanted.source} leaves its storage folder",
+                why="an alias gives access to what is below it and to nothing else",
+                fix="remove the .. parts",
+            )
+        if kind == "path" and not _readable(source):
+            return Problem(
+                code="missing_input",
+                field=field,
+                what=f"there is nothing readable at {source}",
+                why="the input must be there before anything runs",
+                fix="check the path; it is looked up on the machine of the server",
+            )
+        return None
+
+
+def _path(source: str) -> str:
+    return unquote(urlsplit(source).path) if source.startswith("file://") else source
+
+
+def _readable(path: str) -> bool:
+    return os.access(path, os.R_OK)
+
+
+def _escapes(path: str, storage: Mapping[str, str], source: str) -> bool:
+    root = Path(_path(storage[urlsplit(source).netloc])).resolve()
+    return not Path(path).resolve().is_relative_to(root)

@@ -1,0 +1,524 @@
+"""One workload, the facts about it, and the time: what changes and what is to be done. Pure; ``reconcile`` acts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from placet.domain.allocations import (
+    ContractCard,
+    FoundOutput,
+    Handle,
+    Launch,
+    Observation,
+    PermitRequest,
+    Phase,
+    ResolvedInput,
+    Tag,
+)
+from placet.domain.errors import ProviderError
+from placet.domain.failures import Cause, Failure
+from placet.domain.offers import Fate, Offer
+from placet.domain.records import Artifact, Attempt, EventKind, Record, Transition
+from placet.domain.states import AttemptState, DeliveryState, Desired, IntentState, IntentVerb, WorkloadState
+from placet.domain.units import SECOND_MS
+from placet.engine.draft import Draft
+from placet.stages import dispatch, placement, recovery, sizing, tracking
+from placet.stages.delivery import deliver
+from placet.stages.filters import Asked
+
+WAIT_CAPACITY = "capacity"
+WAIT_BACKOFF = "backoff"
+
+# How long a workload that found nothing free sleeps at most before it looks again; freed capacity wakes it earlier.
+CAPACITY_RECHECK_MS = 60 * SECOND_MS
+# How often something that should be moving is looked at when nobody tells of it.
+OBSERVE_EVERY_MS = 10 * SECOND_MS
+# While an answer is outstanding (an unclear submit, a vanished allocation) looks come quickly.
+LOOK_AGAIN_MS = 400
+# The control plane ends an attempt by itself this long after its runner should have.
+RUNTIME_MARGIN_MS = 15 * SECOND_MS
+RELEASE_AGAIN_MS = 2 * SECOND_MS
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """What all decisions of one round share."""
+
+    now_ms: int
+    deployment: str
+    worker: str
+    offers: tuple[Offer, ...]
+    cards: Mapping[str, ContractCard]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubmitAnswer:
+    """How one submit ended: a handle, or what was raised instead."""
+
+    epoch: int
+    handle: Handle | None = None
+    error: ProviderError | None = None
+    unclear: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What a look by key found."""
+
+    epoch: int
+    handles: tuple[Handle, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delivered:
+    """What became of moving the outputs and logs of an attempt into the artifact store."""
+
+    epoch: int
+    artifacts: tuple[Artifact, ...] = ()
+    problem: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Released:
+    """Whether an allocation is proven gone."""
+
+    epoch: int
+    gone: bool
+
+
+Fact = SubmitAnswer | Found | Delivered | Released | Observation | PermitRequest
+
+
+@dataclass(frozen=True, kw_only=True)
+class Submit:
+    """Send the launch; its intent is committed."""
+
+    launch: Launch
+
+
+@dataclass(frozen=True, kw_only=True)
+class Find:
+    """Look for the allocation by its key."""
+
+    attempt: Attempt
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observe:
+    """Ask the provider how the allocation is."""
+
+    handle: Handle
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerPermit:
+    """Tell the runner whether it may start."""
+
+    provider: str
+    request: PermitRequest
+    granted: bool
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cancel:
+    """Ask the provider to stop the allocation."""
+
+    handle: Handle
+    grace_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deliver:
+    """Move outputs and logs into the artifact store."""
+
+    attempt: Attempt
+    found: tuple[FoundOutput, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """Delete what is left of an ended attempt."""
+
+    attempt: Attempt
+
+
+Effect = Submit | Find | Observe | AnswerPermit | Cancel | Deliver | Release
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """A decision: at most one transition, the effects that follow once it is committed, and when to look again.
+
+    ``record`` is what the record becomes by the transition. Without a transition the effects are free to go at once. ``look_ms`` of ``None`` means that nothing is left to do.
+    """
+
+    record: Record
+    transition: Transition | None = None
+    effects: tuple[Effect, ...] = ()
+    look_ms: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Situation:
+    """Everything one decision looks at. ``under_way`` names the effects that are not back yet.
+
+    ``adopted`` means that this worker has just taken the workload over and cannot know what its last owner sent.
+    """
+
+    record: Record
+    world: World
+    facts: tuple[Fact, ...] = ()
+    inputs: tuple[ResolvedInput, ...] = ()
+    nonce: str = ""
+    under_way: frozenset[str] = field(default=frozenset())
+    adopted: bool = False
+
+
+def decide(situation: Situation) -> Step:
+    """Fold the facts into the record, then take the next step that the record calls for."""
+    draft = Draft(situation.record, worker=situation.world.worker, now_ms=situation.world.now_ms)
+    effects: list[Effect] = []
+    for fact in situation.facts:
+        effects.extend(_fold(draft, fact, situation.world, adopted=situation.adopted))
+    effects.extend(_next(draft, situation))
+    transition = draft.transition()
+    return Step(transition=transition, record=draft.record(transition), effects=tuple(effects), look_ms=_look_ms(draft))
+
+
+def _fold(draft: Draft, fact: Fact, world: World, *, adopted: bool) -> tuple[Effect, ...]:
+    attempt = draft.attempt
+    match fact:
+        case PermitRequest():
+            return _permit(draft, fact)
+        case Observation():
+            return _observation(draft, fact, world, adopted=adopted)
+        case SubmitAnswer() if attempt is not None and attempt.epoch == fact.epoch:
+            _submit_answer(draft, attempt, fact)
+        case Found() if attempt is not None and attempt.epoch == fact.epoch:
+            _found(draft, attempt, fact, world)
+        case Delivered() if attempt is not None and attempt.epoch == fact.epoch:
+            _delivered(draft, fact)
+        case Released():
+            draft.released(fact.epoch, fact.gone)
+        case _:
+            pass
+    return ()
+
+
+def _permit(draft: Draft, request: PermitRequest) -> tuple[Effect, ...]:
+    """Grant only to the current epoch, with its nonce, of a workload that is still wanted."""
+    attempt = next((known for known in draft.attempts if known.key == request.key), None)
+    if attempt is None:
+        return ()
+    refusal = _permit_refusal(draft, attempt, request)
+    if refusal is not None:
+        draft.tell(EventKind.PERMIT_REFUSED, epoch=request.tag.epoch, message=refusal)
+        return (AnswerPermit(provider=attempt.provider, request=request, granted=False, reason=refusal),)
+    if attempt.permit_ms is None:
+        draft.settle(IntentVerb.SUBMIT, attempt.epoch, IntentState.CONFIRMED, "the runner asked for its permit")
+        granted = replace(attempt, permit_ms=draft.now_ms, submitted_ms=attempt.submitted_ms or draft.now_ms)
+        draft.move_attempt(granted, AttemptState.STARTING)
+        draft.tell(EventKind.PERMIT_GRANTED, epoch=attempt.epoch)
+    return (AnswerPermit(provider=attempt.provider, request=request, granted=True, reason=""),)
+
+
+def _permit_refusal(draft: Draft, attempt: Attempt, request: PermitRequest) -> str | None:
+    if attempt.epoch != draft.workload.epoch:
+        return f"epoch {attempt.epoch} was superseded by {draft.workload.epoch}"
+    if attempt.nonce != request.tag.nonce:
+        return "the nonce is not that of the attempt"
+    if attempt.final or attempt.state is AttemptState.STOPPING:
+        return f"the attempt is {attempt.state}"
+    if draft.workload.final:
+        return f"the workload is {draft.workload.state}"
+    stop = _stop_failure(draft)
+    return None if stop is None else stop.message
+
+
+def _observation(draft: Draft, seen: Observation, world: World, *, adopted: bool) -> tuple[Effect, ...]:
+    attempt = next((known for known in draft.attempts if known.key == seen.key), None)
+    if attempt is None:
+        return ()
+    tracked = tracking.track(attempt, seen, world.cards[attempt.provider], actor=draft.worker, now_ms=draft.now_ms)
+    if tracked.events and seen.phase is not Phase.GONE:
+        draft.settle(IntentVerb.SUBMIT, attempt.epoch, IntentState.CONFIRMED, f"observed {seen.phase}")
+    if tracked.attempt.final:
+        draft.settle(IntentVerb.CANCEL, attempt.epoch, IntentState.CONFIRMED, f"observed {seen.phase}")
+    draft.put_attempt(tracked.attempt, tracked.events)
+    if seen.phase is Phase.ENDED and seen.collected and attempt.epoch == draft.workload.epoch:
+        draft.last_seen = seen
+    if seen.phase is Phase.AWAITING_PERMIT and (attempt.permit_ms is None or adopted):
+        # Nobody may have heard the runner ask: its request is in what it says of itself.
+        tag = Tag(
+            deployment=world.deployment, workload_id=attempt.workload_id, epoch=attempt.epoch, nonce=attempt.nonce
+        )
+        return _permit(draft, PermitRequest(key=attempt.key, tag=tag))
+    return ()
+
+
+def _submit_answer(draft: Draft, attempt: Attempt, answer: SubmitAnswer) -> None:
+    if answer.handle is not None:
+        draft.settle(IntentVerb.SUBMIT, attempt.epoch, IntentState.CONFIRMED, answer.handle.native_id)
+        known = replace(attempt, handle=answer.handle, submitted_ms=attempt.submitted_ms or draft.now_ms)
+        if attempt.state in (AttemptState.INTENDED, AttemptState.UNKNOWN):
+            draft.move_attempt(known, AttemptState.SUBMITTED)
+        else:
+            draft.put_attempt(known, ())
+        return
+    if answer.error is None or attempt.state is not AttemptState.INTENDED:
+        return
+    if answer.unclear:
+        draft.settle(IntentVerb.SUBMIT, attempt.epoch, IntentState.AMBIGUOUS, str(answer.error))
+        draft.move_attempt(attempt, AttemptState.UNKNOWN, str(answer.error))
+        return
+    draft.settle(IntentVerb.SUBMIT, attempt.epoch, IntentState.REFUTED, str(answer.error))
+    failure = Failure(cause=_refusal_cause(answer.error), message=str(answer.error))
+    draft.move_attempt(replace(attempt, failure=failure), AttemptState.REFUSED)
+
+
+def _refusal_cause(error: ProviderError) -> Cause:
+    from_kind = {
+        "NoCapacity": Cause.NO_CAPACITY,
+        "QuotaExceeded": Cause.QUOTA,
+        "AuthFailed": Cause.AUTH,
+        "InvalidRequest": Cause.INVALID_REQUEST,
+    }
+    return from_kind.get(type(error).__name__, Cause.PROVIDER_ERROR)
+
+
+def _found(draft: Draft, attempt: Attempt, found: Found, world: World) -> None:
+    if attempt.state is not AttemptState.UNKNOWN:
+        return
+    if found.handles:
+        oldest = min(found.handles, key=lambda handle: (handle.created_ms, handle.native_id))
+        draft.settle(IntentVerb.SUBMIT, attempt.epoch, IntentState.CONFIRMED, f"found {oldest.native_id}")
+        known = replace(attempt, handle=oldest, absent_reads=0, absent_since_ms=None)
+        draft.move_attempt(known, AttemptState.SUBMITTED, "adopted")
+        return
+    counted = tracking.absent_again(attempt, draft.now_ms)
+    card = world.cards[attempt.provider]
+    if not tracking.absence_proven(counted, card, attempt.created_ms, draft.now_ms):
+        draft.put_attempt(counted, ())
+        return
+    draft.settle(IntentVerb.SUBMIT, attempt.epoch, IntentState.REFUTED, "verified absent")
+    failure = Failure(cause=Cause.UNRESOLVED, message="the submit had no effect: verified absent at the provider")
+    draft.move_attempt(replace(counted, failure=failure), AttemptState.REFUSED)
+
+
+def _delivered(draft: Draft, delivered: Delivered) -> None:
+    if draft.workload.final:
+        return
+    draft.delivered = delivered.artifacts
+    draft.delivery_problem = delivered.problem
+    draft.delivery_over = True
+
+
+def _stop_failure(draft: Draft) -> Failure | None:
+    """Why this workload must not go on running, if it must not."""
+    workload = draft.workload
+    if workload.desired is Desired.STOP:
+        return Failure(cause=Cause.CANCELLED, message="cancelled on request")
+    deadline_ms = workload.spec.constraints.deadline_ms
+    if deadline_ms is not None and draft.now_ms >= deadline_ms:
+        return Failure(cause=Cause.DEADLINE, message="the deadline has passed")
+    return None
+
+
+def _next(draft: Draft, situation: Situation) -> list[Effect]:
+    workload = draft.workload
+    if workload.final:
+        return _release(draft, situation)
+    if workload.state is WorkloadState.DELIVERING:
+        return _deliver(draft, situation)
+    attempt = draft.attempt
+    if attempt is not None and not attempt.final:
+        return _live(draft, attempt, situation)
+    if attempt is not None and not draft.settled(attempt):
+        return _attempt_over(draft, attempt, situation)
+    stop = _stop_failure(draft)
+    if stop is not None:
+        draft.finish(_stopped_state(stop), stop)
+        return _release(draft, situation)
+    return [*_release(draft, situation), *_place(draft, situation)]
+
+
+def _stopped_state(stop: Failure) -> WorkloadState:
+    return WorkloadState.CANCELLED if stop.cause is Cause.CANCELLED else WorkloadState.EXPIRED
+
+
+def _place(draft: Draft, situation: Situation) -> list[Effect]:
+    workload, world = draft.workload, situation.world
+    if workload.wait_for == WAIT_BACKOFF and workload.wake_ms is not None and workload.wake_ms > draft.now_ms:
+        return []
+    demand = sizing.size(workload.spec)
+    asked = Asked(
+        spec=workload.spec,
+        demand=demand,
+        now_ms=draft.now_ms,
+        excluded=workload.excluded_offers,
+        spent_usd=draft.spent_usd(),
+    )
+    plan = placement.place(asked, world.offers, seed=workload.id)
+    if plan.fate is Fate.FITS:
+        sender = dispatch.Sender(deployment=world.deployment, worker=world.worker, nonce=situation.nonce)
+        sent = dispatch.dispatch(workload, demand, plan, situation.inputs, sender, draft.now_ms)
+        draft.begin_attempt(sent.attempt, sent.intent, sent.events)
+        return [Submit(launch=sent.launch)]
+    if plan.fate is Fate.NOT_NOW or not world.offers:
+        draft.wait(WAIT_CAPACITY, plan.reason, draft.now_ms + CAPACITY_RECHECK_MS)
+        return []
+    draft.finish(WorkloadState.FAILED, Failure(cause=Cause.NO_OFFER, message=plan.reason))
+    return []
+
+
+def _live(draft: Draft, attempt: Attempt, situation: Situation) -> list[Effect]:
+    """An attempt that may be running: resolve what is unclear, stop what must stop, look at what nobody told of."""
+    busy = situation.under_way
+    if attempt.state is AttemptState.INTENDED and "Submit" not in busy:
+        draft.settle(IntentVerb.SUBMIT, attempt.epoch, IntentState.AMBIGUOUS, "the sender is gone")
+        draft.move_attempt(attempt, AttemptState.UNKNOWN, "the sender is gone before the answer was recorded")
+        return [Find(attempt=attempt)]
+    if attempt.state is AttemptState.UNKNOWN:
+        return [] if "Find" in busy else [Find(attempt=attempt)]
+    if attempt.handle is None:
+        return [] if "Find" in busy or "Submit" in busy else [Find(attempt=attempt)]
+    if attempt.state is AttemptState.RUNNING and draft.workload.state is WorkloadState.PLACING:
+        draft.move(WorkloadState.RUNNING)
+    effects = _stop_if_needed(draft, attempt, situation)
+    if "Observe" not in busy and (situation.adopted or _observe_due(attempt, draft.now_ms)):
+        effects.append(Observe(handle=attempt.handle))
+    return effects
+
+
+def _observe_due(attempt: Attempt, now_ms: int) -> bool:
+    if attempt.observed_ms is None:
+        return now_ms - attempt.created_ms >= LOOK_AGAIN_MS
+    every_ms = LOOK_AGAIN_MS if attempt.absent_reads or attempt.state is AttemptState.STOPPING else OBSERVE_EVERY_MS
+    return now_ms - attempt.observed_ms >= every_ms
+
+
+def _stop_if_needed(draft: Draft, attempt: Attempt, situation: Situation) -> list[Effect]:
+    stop = _stop_failure(draft) or _overrun(draft, attempt)
+    if stop is None or attempt.handle is None or attempt.computed or attempt.state is AttemptState.EXITED:
+        return []
+    cancel = Cancel(handle=attempt.handle, grace_s=float(draft.workload.spec.stop_grace_s))
+    if attempt.state is not AttemptState.STOPPING:
+        marked = replace(attempt, desired=Desired.STOP, stop_requested_ms=draft.now_ms, failure=stop)
+        draft.intend(IntentVerb.CANCEL, attempt.epoch)
+        draft.move_attempt(marked, AttemptState.STOPPING, stop.message)
+        return [cancel]
+    # The request may have been lost with its sender; it is idempotent, so it is repeated until the end is seen.
+    asked_ms = attempt.stop_requested_ms or draft.now_ms
+    overdue = draft.now_ms - asked_ms > int(draft.workload.spec.stop_grace_s * SECOND_MS) + OBSERVE_EVERY_MS
+    if "Cancel" in situation.under_way or not (overdue or situation.adopted):
+        return []
+    draft.put_attempt(replace(attempt, stop_requested_ms=draft.now_ms), ())
+    return [cancel]
+
+
+def _overrun(draft: Draft, attempt: Attempt) -> Failure | None:
+    limit_s = draft.workload.spec.constraints.runtime_s
+    start_s = draft.workload.spec.constraints.start_within_s
+    now_ms = draft.now_ms
+    if limit_s is not None and attempt.started_ms is not None:
+        end_ms = attempt.started_ms + int((limit_s + draft.workload.spec.stop_grace_s) * SECOND_MS)
+        if now_ms > end_ms + RUNTIME_MARGIN_MS:
+            return Failure(cause=Cause.TIMEOUT, message=f"longer than {limit_s} s, ended by the control plane")
+    if start_s is not None and attempt.started_ms is None and now_ms > attempt.created_ms + int(start_s * SECOND_MS):
+        return Failure(cause=Cause.START_TIMEOUT, message=f"not started within {start_s} s")
+    return None
+
+
+def _attempt_over(draft: Draft, attempt: Attempt, situation: Situation) -> list[Effect]:
+    """A final attempt that the workload has not yet drawn its conclusion from."""
+    if attempt.computed and attempt.state is AttemptState.COLLECTED:
+        if draft.last_seen is None:
+            return _look_at_outputs(attempt, situation)
+        draft.computed()
+        return _deliver(draft, situation)
+    stop = _stop_failure(draft)
+    if stop is not None:
+        draft.finish(_stopped_state(stop), stop)
+        return _release(draft, situation)
+    failure = attempt.failure or Failure(cause=Cause.LOST, message="it ended and nothing proves how")
+    step = recovery.recover(draft.workload, attempt, failure, now_ms=draft.now_ms)
+    match step:
+        case recovery.Again():
+            draft.wait_to_retry(WAIT_BACKOFF, step)
+        case recovery.GiveUp():
+            draft.count_failures(step.user_failures, step.infrastructure_failures)
+            draft.finish(WorkloadState.FAILED, failure)
+    return _release(draft, situation)
+
+
+def _look_at_outputs(attempt: Attempt, situation: Situation) -> list[Effect]:
+    """After a restart the list of found outputs is asked for again; it is not kept in the store until delivered."""
+    if attempt.handle is None or "Observe" in situation.under_way:
+        return []
+    return [Observe(handle=attempt.handle)]
+
+
+def _deliver(draft: Draft, situation: Situation) -> list[Effect]:
+    workload, attempt = draft.workload, draft.attempt
+    if attempt is None:
+        draft.finish(WorkloadState.FAILED, Failure(cause=Cause.INTERNAL, message="nothing to deliver from"))
+        return []
+    if draft.delivery_over:
+        return _verdict(draft, situation)
+    if "Deliver" in situation.under_way:
+        return []
+    if draft.last_seen is None:
+        return _look_at_outputs(attempt, situation)
+    delivery = deliver(workload.spec, draft.last_seen)
+    draft.note_delivery(delivery)
+    if not delivery.found:
+        draft.delivery_over = True
+        return _verdict(draft, situation)
+    return [Deliver(attempt=attempt, found=delivery.found)]
+
+
+def _verdict(draft: Draft, situation: Situation) -> list[Effect]:
+    """Success needs positive proof: exit status 0 of the current epoch and every required output delivered."""
+    attempt, spec = draft.attempt, draft.workload.spec
+    if draft.delivery_problem is not None:
+        failure = Failure(cause=Cause.DELIVERY, message=draft.delivery_problem)
+        draft.finish(WorkloadState.FAILED, failure, delivery=DeliveryState.MISSING)
+        return []
+    names = {artifact.name for artifact in draft.delivered}
+    missing = [output.name for output in spec.outputs if output.required and output.name not in names]
+    if attempt is None or not attempt.computed:
+        draft.finish(WorkloadState.FAILED, Failure(cause=Cause.INTERNAL, message="no proof of success"))
+    elif missing:
+        message = f"required output not written: {', '.join(missing)}"
+        draft.finish(WorkloadState.FAILED, Failure(cause=Cause.OUTPUT_MISSING, message=message))
+    else:
+        draft.finish(WorkloadState.SUCCEEDED, None)
+    return _release(draft, situation)
+
+
+def _release(draft: Draft, situation: Situation) -> list[Effect]:
+    """Everything that an ended attempt may have left behind is deleted, until that is proven."""
+    if "Release" in situation.under_way:
+        return []
+    return [Release(attempt=attempt) for attempt in draft.unreleased()]
+
+
+def _look_ms(draft: Draft) -> int | None:
+    """When this workload is to be looked at again if nothing is heard of it."""
+    workload, attempt, now_ms = draft.workload, draft.attempt, draft.now_ms
+    if workload.final:
+        return now_ms + RELEASE_AGAIN_MS if draft.unreleased() else None
+    times = []
+    if workload.spec.constraints.deadline_ms is not None:
+        times.append(max(workload.spec.constraints.deadline_ms, now_ms + LOOK_AGAIN_MS))
+    if attempt is None or attempt.final:
+        times.append(workload.wake_ms if workload.wake_ms is not None else now_ms + LOOK_AGAIN_MS)
+        return min(times)
+    quick = attempt.state in (AttemptState.UNKNOWN, AttemptState.STOPPING, AttemptState.INTENDED)
+    times.append(now_ms + (LOOK_AGAIN_MS if quick or attempt.absent_reads else OBSERVE_EVERY_MS))
+    if attempt.handle is None or workload.state is WorkloadState.DELIVERING:
+        times.append(now_ms + LOOK_AGAIN_MS)
+    start_s = workload.spec.constraints.start_within_s
+    if start_s is not None and attempt.started_ms is None:
+        times.append(max(attempt.created_ms + int(start_s * SECOND_MS) + 1, now_ms + LOOK_AGAIN_MS))
+    return min(times)

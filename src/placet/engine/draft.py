@@ -1,0 +1,259 @@
+"""A record being changed: it collects rows and events until they become one transition. It decides nothing."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+
+from placet.domain.allocations import Observation
+from placet.domain.failures import Failure
+from placet.domain.records import Artifact, Attempt, Event, EventKind, Expect, Intent, Lease, Record, Transition
+from placet.domain.states import (
+    INTENT_MOVES,
+    WORKLOAD_MOVES,
+    AttemptState,
+    DeliveryState,
+    IntentState,
+    IntentVerb,
+    WorkloadState,
+    advance,
+)
+from placet.stages import result, tracking
+from placet.stages.delivery import Delivery
+from placet.stages.recovery import Again
+
+
+# The time of the last look at something that did not change is written this often, not at every look.
+OBSERVED_WRITE_MS = 60_000
+
+
+class Draft:
+    """One decision's changes to one record. Every state move goes through its table."""
+
+    def __init__(self, record: Record, *, worker: str, now_ms: int) -> None:
+        self.workload = record.workload
+        self.attempts = list(record.attempts)
+        self.worker = worker
+        self.now_ms = now_ms
+        self.last_seen: Observation | None = None
+        self.delivered: tuple[Artifact, ...] = ()
+        self.delivery_problem: str | None = None
+        self.delivery_over = False
+        self._before = record
+        self._intents = {(intent.verb, intent.epoch): intent for intent in record.intents}
+        self._changed_attempts: set[int] = set()
+        self._changed_intents: set[tuple[IntentVerb, int]] = set()
+        self._events: list[Event] = []
+        self._result: str | None = None
+        self._flush = False
+
+    @property
+    def attempt(self) -> Attempt | None:
+        """The attempt of the current epoch."""
+        return self.attempts[-1] if self.attempts and self.attempts[-1].epoch == self.workload.epoch else None
+
+    def spent_usd(self) -> Decimal:
+        """What all attempts have cost so far."""
+        return sum((attempt.cost_usd for attempt in self.attempts), Decimal(0))
+
+    def settled(self, attempt: Attempt) -> bool:
+        """Has the workload drawn its conclusion from this final attempt?"""
+        del attempt
+        return self.workload.state in (WorkloadState.ACCEPTED, WorkloadState.WAITING)
+
+    def unreleased(self) -> tuple[Attempt, ...]:
+        """Ended attempts that may still hold something at their provider."""
+        return tuple(
+            attempt
+            for attempt in self.attempts
+            if attempt.final and attempt.released_ms is None and attempt.state is not AttemptState.REFUSED
+        )
+
+    def tell(self, kind: EventKind, *, epoch: int | None = None, message: str = "") -> None:
+        """Add an event that is no move."""
+        self._add(
+            Event(
+                workload_id=self.workload.id,
+                kind=kind,
+                at_ms=self.now_ms,
+                actor=self.worker,
+                epoch=epoch,
+                message=message,
+            )
+        )
+
+    def move(self, target: WorkloadState, *, cause: str | None = None, message: str = "") -> None:
+        """Move the workload through its table."""
+        before = self.workload.state
+        self.workload = replace(
+            self.workload, state=advance(WORKLOAD_MOVES, before, target), state_since_ms=self.now_ms, reason=message
+        )
+        self._add(
+            Event(
+                workload_id=self.workload.id,
+                kind=EventKind.MOVED,
+                at_ms=self.now_ms,
+                actor=self.worker,
+                epoch=self.workload.epoch or None,
+                from_state=str(before),
+                to_state=str(target),
+                cause=cause,
+                message=message,
+            )
+        )
+
+    def put_attempt(self, attempt: Attempt, events: Sequence[Event]) -> None:
+        """Replace an attempt's row."""
+        index = next(index for index, known in enumerate(self.attempts) if known.epoch == attempt.epoch)
+        known, self.attempts[index] = self.attempts[index], attempt
+        if not events and self._worth_no_write(known, attempt):
+            return
+        self._changed_attempts.add(attempt.epoch)
+        self._events.extend(events)
+
+    def move_attempt(self, attempt: Attempt, target: AttemptState, message: str = "") -> None:
+        """Move an attempt through its table."""
+        tracked = tracking.moved(attempt, target, actor=self.worker, now_ms=self.now_ms, message=message)
+        self.put_attempt(tracked.attempt, tracked.events)
+
+    def begin_attempt(self, attempt: Attempt, intent: Intent, events: Sequence[Event]) -> None:
+        """The next epoch: its attempt and its intent, committed and flushed before anything is sent."""
+        self.workload = replace(self.workload, epoch=attempt.epoch, wait_for="", wake_ms=0)
+        self.move(WorkloadState.PLACING)
+        self.attempts.append(attempt)
+        self._changed_attempts.add(attempt.epoch)
+        self._intents[intent.verb, intent.epoch] = intent
+        self._changed_intents.add((intent.verb, intent.epoch))
+        self._events.extend(events)
+        self._flush = True
+
+    def intend(self, verb: IntentVerb, epoch: int) -> None:
+        """An intent to change the provider, committed before it is sent."""
+        self._intents[verb, epoch] = Intent(
+            workload_id=self.workload.id,
+            epoch=epoch,
+            verb=verb,
+            state=IntentState.SENT,
+            sent_ms=self.now_ms,
+            sender=self.worker,
+        )
+        self._changed_intents.add((verb, epoch))
+        self.tell(EventKind.INTENT_SENT, epoch=epoch, message=str(verb))
+        self._flush = True
+
+    def settle(self, verb: IntentVerb, epoch: int, target: IntentState, evidence: str) -> None:
+        """Close an open intent by evidence; nothing happens when it is closed already."""
+        intent = self._intents.get((verb, epoch))
+        if intent is None or not INTENT_MOVES[intent.state] or intent.state is target:
+            return
+        closed = None if target is IntentState.AMBIGUOUS else self.now_ms
+        moved_to = advance(INTENT_MOVES, intent.state, target)
+        self._intents[verb, epoch] = replace(intent, state=moved_to, settled_ms=closed, evidence=evidence)
+        self._changed_intents.add((verb, epoch))
+        if target is not IntentState.CONFIRMED:
+            self.tell(EventKind.INTENT_SETTLED, epoch=epoch, message=f"{verb} {target}: {evidence}")
+
+    def wait(self, wait_for: str, reason: str, until_ms: int) -> None:
+        """Sleep without an owner until something changes; the reason stays visible."""
+        if self.workload.state is not WorkloadState.WAITING:
+            self.move(WorkloadState.WAITING, message=reason)
+        elif self.workload.reason != reason:
+            self.workload = replace(self.workload, reason=reason)
+            self.tell(EventKind.WAITING, message=reason)
+        lease = Lease(owner=None, epoch=self.workload.lease.epoch)
+        excluded = self.workload.excluded_offers if wait_for != "capacity" else ()
+        self.workload = replace(
+            self.workload, wait_for=wait_for, wake_ms=until_ms, lease=lease, excluded_offers=excluded
+        )
+
+    def wait_to_retry(self, wait_for: str, again: Again) -> None:
+        """Wait for the next attempt's time; the owner keeps it."""
+        self.move(WorkloadState.WAITING, message=again.reason)
+        self.workload = replace(
+            self.workload,
+            wait_for=wait_for,
+            wake_ms=again.at_ms,
+            user_failures=again.user_failures,
+            infrastructure_failures=again.infrastructure_failures,
+            excluded_offers=(again.exclude_offer,) if again.exclude_offer is not None else (),
+        )
+
+    def count_failures(self, user: int, infrastructure: int) -> None:
+        """The failure counters as they are in the end."""
+        self.workload = replace(self.workload, user_failures=user, infrastructure_failures=infrastructure)
+
+    def computed(self) -> None:
+        """The program ended well: a fact of its own, whatever becomes of the outputs."""
+        self.workload = replace(self.workload, compute_done=True)
+        self.move(WorkloadState.DELIVERING)
+        self._flush = True
+
+    def note_delivery(self, delivery: Delivery) -> None:
+        """What is there of the declared outputs."""
+        if self.workload.delivery is not delivery.state:
+            self.workload = replace(self.workload, delivery=delivery.state)
+            missing = f", missing: {', '.join(delivery.missing)}" if delivery.missing else ""
+            self.tell(EventKind.OUTPUTS, epoch=self.workload.epoch, message=f"{delivery.state}{missing}")
+
+    def finish(self, state: WorkloadState, failure: Failure | None, *, delivery: DeliveryState | None = None) -> None:
+        """The verdict, with its result; both are written once and flushed."""
+        self.workload = replace(
+            self.workload,
+            failure=failure,
+            finished_ms=self.now_ms,
+            wait_for="",
+            delivery=delivery if delivery is not None else self.workload.delivery,
+        )
+        self.move(
+            state,
+            cause=str(failure.cause) if failure is not None else None,
+            message=failure.message if failure is not None else "",
+        )
+        self._result = result.conclude(self.workload, self.attempts, self.delivered)
+        self._flush = True
+
+    def released(self, epoch: int, gone: bool) -> None:
+        """Note that an allocation is proven gone."""
+        for attempt in self.attempts:
+            if attempt.epoch == epoch and gone and attempt.released_ms is None:
+                self.put_attempt(replace(attempt, released_ms=self.now_ms), ())
+
+    def transition(self) -> Transition | None:
+        """All changes as one write, or ``None`` when nothing changed."""
+        before = self._before.workload
+        if self.workload.final:
+            self._let_go()
+        if not (self._changed_attempts or self._changed_intents or self._events or self.workload != before):
+            return None
+        return Transition(
+            expect=Expect(revision=before.revision, state=before.state, lease=before.lease),
+            workload=replace(self.workload, revision=before.revision + 1, updated_ms=self.now_ms),
+            attempts=tuple(attempt for attempt in self.attempts if attempt.epoch in self._changed_attempts),
+            intents=tuple(self._intents[key] for key in sorted(self._changed_intents)),
+            events=tuple(self._events),
+            artifacts=self.delivered if self._result is not None else (),
+            result=self._result,
+            flush=self._flush,
+        )
+
+    def record(self, transition: Transition | None) -> Record:
+        """The record as it is once the transition, if any, is written."""
+        open_intents = tuple(intent for intent in self._intents.values() if INTENT_MOVES[intent.state])
+        workload = self._before.workload if transition is None else transition.workload
+        return Record(workload=workload, attempts=tuple(self.attempts), intents=open_intents)
+
+    def _worth_no_write(self, before: Attempt, after: Attempt) -> bool:
+        """Only the time of the last look differs, and the stored one is young enough for the account."""
+        seen_ms = before.observed_ms
+        fresh = seen_ms is not None and self.now_ms - seen_ms < OBSERVED_WRITE_MS
+        return fresh and replace(after, observed_ms=seen_ms) == before
+
+    def _let_go(self) -> None:
+        """A finished workload keeps its owner while something is to be released, and sleeps for ever after that."""
+        if self.unreleased():
+            self.workload = replace(self.workload, wake_ms=0)
+        else:
+            lease = Lease(owner=None, epoch=self.workload.lease.epoch)
+            self.workload = replace(self.workload, wake_ms=None, lease=lease)
+
+    def _add(self, event: Event) -> None:
+        self._events.append(event)

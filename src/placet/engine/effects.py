@@ -1,0 +1,155 @@
+"""What a decision asked for, done through the ports; each effect comes back as facts. It changes no state itself."""
+
+from collections.abc import Mapping, Sequence
+
+from placet.domain.allocations import FoundOutput, Observation, Phase
+from placet.domain.errors import OutcomeUnknown, ProviderError
+from placet.domain.records import Artifact, Attempt, Workload
+from placet.engine.decide import (
+    AnswerPermit,
+    Cancel,
+    Deliver,
+    Delivered,
+    Effect,
+    Fact,
+    Find,
+    Found,
+    Observe,
+    Release,
+    Released,
+    Submit,
+    SubmitAnswer,
+)
+from placet.ports.ambient import Clock
+from placet.ports.artifacts import Artifacts
+from placet.ports.provider import Provider
+
+
+class Effects:
+    """Performs effects. Everything that a provider may raise becomes a fact or no fact; nothing else is caught."""
+
+    def __init__(self, providers: Mapping[str, Provider], artifacts: Artifacts, clock: Clock) -> None:
+        self._providers = providers
+        self._artifacts = artifacts
+        self._clock = clock
+
+    async def perform(self, workload: Workload, effect: Effect) -> tuple[Fact, ...]:
+        """Do one effect and say what came of it. A look that could not be made brings no fact."""
+        match effect:
+            case Submit():
+                return (await self._submit(effect),)
+            case Find():
+                return await self._find(effect.attempt)
+            case Observe():
+                return await self._observe(effect)
+            case AnswerPermit():
+                await self._answer_permit(effect)
+                return ()
+            case Cancel():
+                await self._cancel(effect)
+                return ()
+            case Deliver():
+                return (await self._deliver(workload, effect.attempt, effect.found),)
+            case Release():
+                return await self._release(workload, effect.attempt)
+
+    async def _submit(self, effect: Submit) -> SubmitAnswer:
+        epoch = effect.launch.tag.epoch
+        try:
+            handle = await self._providers[effect.launch.offer.provider].submit(effect.launch)
+        except OutcomeUnknown as error:
+            return SubmitAnswer(epoch=epoch, error=error, unclear=True)
+        except ProviderError as error:
+            return SubmitAnswer(epoch=epoch, error=error)
+        return SubmitAnswer(epoch=epoch, handle=handle)
+
+    async def _find(self, attempt: Attempt) -> tuple[Fact, ...]:
+        try:
+            handles = await self._providers[attempt.provider].find(attempt.key)
+        except ProviderError:
+            return ()
+        return (Found(epoch=attempt.epoch, handles=tuple(handles)),)
+
+    async def _observe(self, effect: Observe) -> tuple[Fact, ...]:
+        try:
+            return tuple(await self._providers[effect.handle.provider].observe([effect.handle]))
+        except ProviderError as error:
+            return (
+                Observation(
+                    key=effect.handle.key,
+                    phase=Phase.UNKNOWN,
+                    observed_ms=self._clock.now_ms(),
+                    source=effect.handle.provider,
+                    message=str(error),
+                ),
+            )
+
+    async def _answer_permit(self, effect: AnswerPermit) -> None:
+        try:
+            await self._providers[effect.provider].answer_permit(effect.request, effect.granted, effect.reason)
+        except ProviderError:
+            return  # the runner asks again, and its request is seen in the next observation
+
+    async def _cancel(self, effect: Cancel) -> None:
+        try:
+            await self._providers[effect.handle.provider].cancel(effect.handle, effect.grace_s)
+        except ProviderError:
+            return  # the effect of a cancel is only ever believed from an observation; it is asked again
+
+    async def _deliver(self, workload: Workload, attempt: Attempt, found: Sequence[FoundOutput]) -> Delivered:
+        artifacts = []
+        media_types = {output.name: output.media_type for output in workload.spec.outputs}
+        try:
+            for output in found:
+                location = self._artifacts.location(
+                    workload.tenant, workload.id, attempt.epoch, f"outputs/{output.path}"
+                )
+                await self._artifacts.adopt(
+                    location, output.location, size_bytes=output.size_bytes, sha256=output.sha256
+                )
+                artifacts.append(
+                    Artifact(
+                        workload_id=workload.id,
+                        epoch=attempt.epoch,
+                        name=output.name,
+                        path=output.path,
+                        size_bytes=output.size_bytes,
+                        sha256=output.sha256,
+                        location=location,
+                        media_type=media_types.get(output.name) or "application/octet-stream",
+                        created_ms=self._clock.now_ms(),
+                    )
+                )
+        except (OSError, ValueError) as error:
+            return Delivered(epoch=attempt.epoch, problem=f"{type(error).__name__}: {error}")
+        return Delivered(epoch=attempt.epoch, artifacts=tuple(artifacts))
+
+    async def _release(self, workload: Workload, attempt: Attempt) -> tuple[Fact, ...]:
+        """Keep the logs, then delete the rest; without proof it is asked for again."""
+        if attempt.handle is None:
+            return (Released(epoch=attempt.epoch, gone=True),)
+        provider = self._providers[attempt.provider]
+        try:
+            for seal in attempt.logs:
+                if seal.bytes_kept:
+                    await self._keep_log(workload, attempt, provider, seal.stream, seal.bytes_kept)
+            gone = await provider.release(attempt.handle)
+        except (ProviderError, OSError):
+            return (Released(epoch=attempt.epoch, gone=False),)
+        return (Released(epoch=attempt.epoch, gone=gone),)
+
+    async def _keep_log(
+        self, workload: Workload, attempt: Attempt, provider: Provider, stream: str, size_bytes: int
+    ) -> None:
+        assert attempt.handle is not None
+        location = log_location(self._artifacts, workload, attempt.epoch, stream)
+        kept = await self._artifacts.stat(location)
+        if kept is not None and kept.size_bytes == size_bytes:
+            return
+        pieces = (chunk.data async for chunk in provider.logs(attempt.handle, stream, 0))
+        await self._artifacts.write(location, pieces)
+
+
+def log_location(artifacts: Artifacts, workload: Workload, epoch: int, stream: str) -> str:
+    """Where a sealed log is kept."""
+    return artifacts.location(workload.tenant, workload.id, epoch, f"logs/{stream}")

@@ -1,0 +1,243 @@
+"""The use cases that change what is wanted: submit, cancel, retry; and the estimate. Idempotent, and quick."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from placet.domain.failures import MEANINGS, Cause
+from placet.domain.offers import Demand, Fate, Interval, Offer, Plan
+from placet.domain.problems import Problem
+from placet.domain.records import (
+    Acceptance,
+    AcceptOutcome,
+    Event,
+    EventKind,
+    Expect,
+    Transition,
+    Workload,
+)
+from placet.domain.spec import Spec
+from placet.domain.states import Desired, WorkloadState
+from placet.engine.apply import apply
+from placet.ports.ambient import Clock, Ids
+from placet.ports.store import Store
+from placet.stages import admission, placement, sizing
+from placet.stages.filters import Asked
+
+# A cancel that loses its race to another write looks again; each loss means that the workload moved.
+CANCEL_TRIES = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class Submission:
+    """A request to run a spec. The same key with the same body is the same workload."""
+
+    tenant: str
+    spec: Spec
+    key: str | None
+    actor: str
+    retry_of: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Submitted:
+    """The workload; ``existed`` when the key was known."""
+
+    workload: Workload
+    existed: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refused:
+    """Nothing was done, and why."""
+
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conflict:
+    """The key belongs to a workload with another body; nothing was done."""
+
+    workload_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotFinal:
+    """Only what has ended can be tried again."""
+
+    workload: Workload
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """What would happen: ``problems`` is empty exactly when the spec would be accepted now."""
+
+    demand: Demand
+    plan: Plan
+    cost_usd: Interval | None
+    assumptions: tuple[str, ...]
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StopOutcome:
+    """What a cancel did: ``changed`` when it was the one that asked; ``already_final`` when it came too late."""
+
+    workload: Workload
+    already_final: bool
+    changed: bool
+
+
+class Fingerprint(Protocol):
+    """The canonical form of a spec, as digests."""
+
+    def spec_digest(self, spec: Spec) -> str:
+        """The digest that identifies the spec in results."""
+
+    def body_digest(self, spec: Spec) -> str:
+        """The digest that two requests with one key must share."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class IntakePorts:
+    """What intake talks to. ``check`` finds what is wrong with a spec here and now: unsupported fields, missing inputs."""
+
+    store: Store
+    clock: Clock
+    ids: Ids
+    fingerprint: Fingerprint
+    offers: Callable[[], Sequence[Offer]]
+    check: Callable[[Spec], tuple[Problem, ...]]
+    touched: Callable[[str], None]
+
+
+class Intake:
+    """The front door for changes. It decides nothing that a stage decides, and waits for nothing but the store."""
+
+    def __init__(self, ports: IntakePorts) -> None:
+        self._ports = ports
+
+    async def submit(self, submission: Submission) -> Submitted | Refused | Conflict:
+        """Accept durably, or say why not. When this returns ``Submitted`` the workload survives a power cut.
+
+        A known key is never refused: what was accepted stays accepted when the world has changed.
+        """
+        digest = self._ports.fingerprint.body_digest(submission.spec)
+        estimate = await self.estimate(submission.tenant, submission.spec)
+        if estimate.problems:
+            known = (
+                None
+                if submission.key is None
+                else await self._ports.store.submission(submission.tenant, submission.key)
+            )
+            if known is None:
+                return Refused(problems=estimate.problems)
+            return await self._known(submission.tenant, known.workload_id, known.body_digest == digest)
+        acceptance = self._acceptance(submission, digest)
+        accepted = await self._ports.store.accept(acceptance)
+        if accepted.outcome is AcceptOutcome.CREATED:
+            self._ports.touched(accepted.workload_id)
+            return Submitted(workload=acceptance.workload, existed=False)
+        existed = accepted.outcome is AcceptOutcome.EXISTED
+        return await self._known(submission.tenant, accepted.workload_id, existed)
+
+    async def _known(self, tenant: str, workload_id: str, same_body: bool) -> Submitted | Conflict:
+        workload = await self._ports.store.find(tenant, workload_id)
+        if not same_body or workload is None:
+            return Conflict(workload_id=workload_id)
+        return Submitted(workload=workload, existed=True)
+
+    def _acceptance(self, submission: Submission, digest: str) -> Acceptance:
+        now_ms = self._ports.clock.now_ms()
+        workload = Workload(
+            id=self._ports.ids.workload_id(now_ms),
+            tenant=submission.tenant,
+            spec=submission.spec,
+            spec_digest=self._ports.fingerprint.spec_digest(submission.spec),
+            created_ms=now_ms,
+            updated_ms=now_ms,
+            state_since_ms=now_ms,
+            state=WorkloadState.ACCEPTED,
+            wake_ms=now_ms,
+            retry_of=submission.retry_of,
+        )
+        event = Event(
+            workload_id=workload.id,
+            kind=EventKind.ACCEPTED,
+            at_ms=now_ms,
+            actor=submission.actor,
+            to_state=str(workload.state),
+            data=(("spec_digest", workload.spec_digest),),
+        )
+        return Acceptance(workload=workload, event=event, key=submission.key, body_digest=digest)
+
+    async def estimate(self, tenant: str, spec: Spec) -> Estimate:
+        """What would become of a spec now; also the dry run of a submit."""
+        del tenant
+        now_ms = self._ports.clock.now_ms()
+        if spec.inputs:
+            problems = await asyncio.to_thread(self._ports.check, spec)
+        else:
+            problems = self._ports.check(spec)
+        problems = (*problems, *admission.admit(spec, now_ms))
+        demand = sizing.size(spec)
+        asked = Asked(spec=spec, demand=demand, now_ms=now_ms)
+        offers = self._ports.offers()
+        plan = placement.place(asked, offers, seed="")
+        if plan.fate is Fate.NEVER and offers:
+            problems = (*problems, *placement.refusals(asked, offers))
+        best = plan.ranked[0] if plan.ranked else None
+        assumptions = [] if best is None else [best.cost_usd.reason]
+        return Estimate(
+            demand=demand,
+            plan=plan,
+            cost_usd=None if best is None else best.cost_usd,
+            assumptions=(*assumptions, *demand.reasons),
+            problems=tuple(problems),
+        )
+
+    async def cancel(self, tenant: str, workload_id: str, actor: str) -> StopOutcome | None:
+        """Ask for an end, durably; ``None`` when there is no such workload. Repeating it changes nothing."""
+        for _ in range(CANCEL_TRIES):
+            workload = await self._ports.store.find(tenant, workload_id)
+            if workload is None:
+                return None
+            if workload.final or workload.compute_done:
+                return StopOutcome(workload=workload, already_final=True, changed=False)
+            if workload.desired is Desired.STOP:
+                return StopOutcome(workload=workload, already_final=False, changed=False)
+            transition = self._stop(workload, actor)
+            if (await apply(self._ports.store, [transition]))[0]:
+                self._ports.touched(workload_id)
+                return StopOutcome(workload=transition.workload, already_final=False, changed=True)
+        raise RuntimeError(f"{workload_id} was written by others {CANCEL_TRIES} times in a row")
+
+    def _stop(self, workload: Workload, actor: str) -> Transition:
+        now_ms = self._ports.clock.now_ms()
+        wanted = replace(workload, desired=Desired.STOP, revision=workload.revision + 1, updated_ms=now_ms, wake_ms=0)
+        event = Event(
+            workload_id=workload.id,
+            kind=EventKind.DESIRED,
+            at_ms=now_ms,
+            actor=actor,
+            from_state=str(workload.desired),
+            to_state=str(wanted.desired),
+            cause=str(Cause.CANCELLED),
+            message=MEANINGS[Cause.CANCELLED].fix,
+        )
+        expect = Expect(revision=workload.revision, state=workload.state, lease=None)
+        return Transition(expect=expect, workload=wanted, events=(event,), flush=True)
+
+    async def retry(
+        self, tenant: str, workload_id: str, actor: str, key: str | None
+    ) -> Submitted | Refused | Conflict | NotFinal | None:
+        """Submit the spec of an ended workload again, as a new workload that remembers the old one."""
+        workload = await self._ports.store.find(tenant, workload_id)
+        if workload is None:
+            return None
+        if not workload.final:
+            return NotFinal(workload=workload)
+        return await self.submit(
+            Submission(tenant=tenant, spec=workload.spec, key=key, actor=actor, retry_of=workload_id)
+        )

@@ -1,0 +1,246 @@
+"""Every read, for REST, command line and agents alike. It changes nothing."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from placet.domain.account import Account
+from placet.domain.allocations import LogChunk
+from placet.domain.offers import Offer
+from placet.domain.records import Artifact, Attempt, Event, Record, Workload, WorkloadFilter
+from placet.domain.states import WorkloadState
+from placet.engine.effects import log_location
+from placet.ports.ambient import Clock
+from placet.ports.artifacts import Artifacts
+from placet.ports.provider import Provider
+from placet.ports.store import Store
+from placet.stages.account import account
+
+# A follower that hears nothing looks again after this long, so that a lost hint costs time and nothing else.
+FOLLOW_LOOK_S = 2.0
+# Growing logs give no hint; they are read again this soon, and then less and less often while nothing comes.
+LOG_LOOK_S = 0.05
+LOG_LOOK_MAX_S = 1.0
+PIECE_BYTES = 256 * 1024
+ACCOUNT_EVENTS = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogPage:
+    """Bytes of one stream of one attempt; ``sealed`` when nothing will follow ``next_offset``."""
+
+    epoch: int
+    stream: str
+    offset: int
+    data: bytes
+    next_offset: int
+    dropped: int
+    sealed: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryPorts:
+    """What queries read from."""
+
+    store: Store
+    artifacts: Artifacts
+    providers: Mapping[str, Provider]
+    clock: Clock
+    offers: Callable[[], Sequence[Offer]]
+
+
+class Queries:
+    """Reads for one tenant at a time; what another tenant owns does not exist."""
+
+    def __init__(self, ports: QueryPorts) -> None:
+        self._ports = ports
+        self._changed: dict[str, set[asyncio.Event]] = {}
+
+    def stored(self, workload_ids: frozenset[str]) -> None:
+        """A hint from the store that wakes the followers of these workloads; an empty set wakes all."""
+        for workload_id in workload_ids or frozenset(self._changed):
+            for event in self._changed.get(workload_id, ()):
+                event.set()
+
+    async def get(self, tenant: str, workload_id: str) -> Record | None:
+        """A workload with its attempts."""
+        records = await self._ports.store.load([workload_id])
+        return records[0] if records and records[0].workload.tenant == tenant else None
+
+    async def list(self, wanted: WorkloadFilter) -> Sequence[Workload]:
+        """Workloads, newest first."""
+        return await self._ports.store.list(wanted)
+
+    async def counts(self) -> dict[WorkloadState, int]:
+        """How many workloads are in each state."""
+        return await self._ports.store.counts()
+
+    async def events(self, tenant: str, workload_id: str, after_seq: int, limit: int) -> Sequence[Event] | None:
+        """A page of the account's lines."""
+        if await self._ports.store.find(tenant, workload_id) is None:
+            return None
+        return await self._ports.store.events(workload_id, after_seq=after_seq, limit=limit)
+
+    async def follow_events(self, tenant: str, workload_id: str, after_seq: int) -> AsyncIterator[Event]:
+        """Events as they come; ends after those of a finished workload. Nothing is skipped or repeated."""
+        with _Watched(self._changed, workload_id) as changed:
+            while True:
+                changed.clear()
+                workload = await self._ports.store.find(tenant, workload_id)
+                if workload is None:
+                    return
+                page = await self._ports.store.events(workload_id, after_seq=after_seq, limit=200)
+                for event in page:
+                    after_seq = event.seq
+                    yield event
+                if page:
+                    continue
+                if workload.final:
+                    return
+                await _heard(changed, FOLLOW_LOOK_S)
+
+    async def logs(
+        self, tenant: str, workload_id: str, *, epoch: int | None, stream: str, offset: int, limit: int
+    ) -> LogPage | None:
+        """At most ``limit`` bytes of a stream from an offset; ``None`` when there is no such workload or attempt."""
+        record = await self.get(tenant, workload_id)
+        attempt = None if record is None else _attempt(record, epoch)
+        if record is None or attempt is None:
+            return None
+        data = bytearray()
+        dropped, sealed = 0, False
+        async for chunk in self._pieces(record.workload, attempt, stream, offset):
+            if chunk.dropped and data:
+                break
+            dropped = dropped or chunk.dropped
+            offset = chunk.offset if not data else offset
+            room = limit - len(data)
+            data += chunk.data[:room]
+            if len(chunk.data) >= room:
+                sealed = chunk.final and len(chunk.data) == room
+                break
+            sealed = chunk.final
+        return LogPage(
+            epoch=attempt.epoch,
+            stream=stream,
+            offset=offset,
+            data=bytes(data),
+            next_offset=offset + len(data),
+            dropped=dropped,
+            sealed=sealed,
+        )
+
+    async def follow_logs(
+        self, tenant: str, workload_id: str, *, epoch: int | None, stream: str, offset: int
+    ) -> AsyncIterator[LogChunk]:
+        """Bytes as they come, until the stream is sealed. Without an epoch, the newest attempt's from its start."""
+        pause_s = LOG_LOOK_S
+        with _Watched(self._changed, workload_id) as changed:
+            while True:
+                changed.clear()
+                record = await self.get(tenant, workload_id)
+                if record is None:
+                    return
+                attempt = _attempt(record, epoch)
+                grown = False
+                if attempt is not None:
+                    epoch = attempt.epoch
+                    async for chunk in self._pieces(record.workload, attempt, stream, offset):
+                        offset = chunk.offset + len(chunk.data)
+                        grown = grown or bool(chunk.data)
+                        if chunk.data or chunk.dropped or chunk.final:
+                            yield chunk
+                        if chunk.final:
+                            return
+                if record.workload.final and not grown:
+                    return
+                pause_s = LOG_LOOK_S if grown else min(pause_s * 2, LOG_LOOK_MAX_S)
+                await _heard(changed, pause_s)
+
+    async def _pieces(self, workload: Workload, attempt: Attempt, stream: str, offset: int) -> AsyncIterator[LogChunk]:
+        """From the artifact store once the log is kept there, else from the provider."""
+        seal = next((seal for seal in attempt.logs if seal.stream == stream), None)
+        location = log_location(self._ports.artifacts, workload, attempt.epoch, stream)
+        kept = None if seal is None else await self._ports.artifacts.stat(location)
+        if seal is not None and (kept is not None or seal.bytes_kept == 0):
+            async for chunk in self._kept(location, offset, seal.bytes_kept, seal.bytes_total - seal.bytes_kept):
+                yield chunk
+        elif attempt.handle is not None and attempt.released_ms is None:
+            async for chunk in self._ports.providers[attempt.provider].logs(attempt.handle, stream, offset):
+                yield chunk
+
+    async def _kept(self, location: str, offset: int, size_bytes: int, dropped: int) -> AsyncIterator[LogChunk]:
+        if offset < size_bytes:
+            async for data in self._ports.artifacts.read(location, offset, size_bytes - offset):
+                yield LogChunk(stream="", offset=offset, data=data)
+                offset += len(data)
+        yield LogChunk(stream="", offset=offset, data=b"", dropped=dropped, final=True)
+
+    async def artifacts(self, tenant: str, workload_id: str) -> Sequence[Artifact] | None:
+        """The delivered outputs."""
+        if await self._ports.store.find(tenant, workload_id) is None:
+            return None
+        return await self._ports.store.artifacts(workload_id)
+
+    async def open_artifact(
+        self, tenant: str, workload_id: str, path: str, epoch: int | None
+    ) -> tuple[Artifact, AsyncIterator[bytes]] | None:
+        """One output's bytes; without an epoch, the newest one's."""
+        found = [
+            artifact
+            for artifact in await self.artifacts(tenant, workload_id) or ()
+            if artifact.path == path and epoch in (None, artifact.epoch)
+        ]
+        if not found:
+            return None
+        newest = max(found, key=lambda artifact: artifact.epoch)
+        return newest, self._ports.artifacts.read(newest.location)
+
+    async def account(self, tenant: str, workload_id: str) -> Account | None:
+        """The nine answers at this moment."""
+        record = await self.get(tenant, workload_id)
+        if record is None:
+            return None
+        events = await self._ports.store.events(workload_id, limit=ACCOUNT_EVENTS)
+        return account(record, events, now_ms=self._ports.clock.now_ms())
+
+    async def result(self, tenant: str, workload_id: str) -> str | None:
+        """The final document, once there is one."""
+        if await self._ports.store.find(tenant, workload_id) is None:
+            return None
+        return await self._ports.store.result(workload_id)
+
+    def offers(self) -> Sequence[Offer]:
+        """What all providers offer now."""
+        return self._ports.offers()
+
+
+class _Watched:
+    """Registers an event that the store's hints set, for as long as somebody follows."""
+
+    def __init__(self, registry: dict[str, set[asyncio.Event]], workload_id: str) -> None:
+        self._registry, self._workload_id = registry, workload_id
+        self._event = asyncio.Event()
+
+    def __enter__(self) -> asyncio.Event:
+        self._registry.setdefault(self._workload_id, set()).add(self._event)
+        return self._event
+
+    def __exit__(self, *_: object) -> None:
+        followers = self._registry[self._workload_id]
+        followers.discard(self._event)
+        if not followers:
+            del self._registry[self._workload_id]
+
+
+async def _heard(changed: asyncio.Event, timeout_s: float) -> None:
+    try:
+        await asyncio.wait_for(changed.wait(), timeout=timeout_s)
+    except TimeoutError:
+        return
+
+
+def _attempt(record: Record, epoch: int | None) -> Attempt | None:
+    if epoch is None:
+        return record.attempts[-1] if record.attempts else None
+    return next((attempt for attempt in record.attempts if attempt.epoch == epoch), None)

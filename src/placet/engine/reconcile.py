@@ -1,0 +1,383 @@
+"""The loop that moves every workload this worker owns: claim, decide, apply, act. Its batches are its group commits."""
+
+import asyncio
+import heapq
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import structlog
+
+from placet.domain.allocations import Observation, PermitRequest, ResolvedInput
+from placet.domain.errors import StoreError
+from placet.domain.offers import Offer
+from placet.domain.records import Record
+from placet.domain.spec import Spec
+from placet.engine.apply import apply
+from placet.engine.decide import (
+    AnswerPermit,
+    Effect,
+    Fact,
+    Situation,
+    Step,
+    Submit,
+    World,
+    decide,
+)
+from placet.engine.effects import Effects
+from placet.engine.reservations import Reservations
+from placet.ports.ambient import Clock, Ids
+from placet.ports.provider import Hints, Provider
+from placet.ports.store import Claim, Store
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReconcileOptions:
+    """The bounds and rhythms of one worker."""
+
+    worker: str
+    batch_max: int = 256
+    owned_max: int = 20_000
+    beat_s: float = 1.0
+    owner_timeout_s: float = 6.0
+    takeover_poll_s: float = 2.0
+    store_retry_s: float = 0.25
+    # Workloads claimed beyond free capacity, so that one that cannot fit now does not hold up one that can.
+    lookahead: int = 8
+
+
+@dataclass(kw_only=True)
+class Owned:
+    """One workload in this worker's hands: what is stored, what was heard since, and what is under way."""
+
+    record: Record
+    inputs: tuple[ResolvedInput, ...]
+    adopted: bool = True
+    facts: list[Fact] = field(default_factory=list)
+    under_way: dict[str, int] = field(default_factory=dict)
+    look_ms: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """Everything outside that the loop talks to."""
+
+    store: Store
+    providers: Mapping[str, Provider]
+    effects: Effects
+    clock: Clock
+    ids: Ids
+    resolve_inputs: Callable[[Spec], tuple[ResolvedInput, ...]]
+
+
+class Reconciler:
+    """Owns workloads by lease and moves them. One per process."""
+
+    def __init__(self, ports: Ports, options: ReconcileOptions) -> None:
+        self._ports = ports
+        self._options = options
+        self._deployment = ""
+        self._owned: dict[str, Owned] = {}
+        self._dirty: dict[str, None] = {}
+        self._looks: list[tuple[int, str]] = []
+        self._reserved = Reservations()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._news = asyncio.Event()
+        self._claim_wanted = True
+        self._claim_at_s = 0.0
+        self._beat_at_s = 0.0
+        self._stopping = False
+        self._failed: BaseException | None = None
+
+    @property
+    def owned_count(self) -> int:
+        """How many workloads this worker owns now."""
+        return len(self._owned)
+
+    def hints(self) -> Hints:
+        """What providers may call with news."""
+        return Hints(permit_wanted=self._permit_wanted, changed=self._changed, capacity=self._want_claim)
+
+    def stored(self, workload_ids: frozenset[str]) -> None:
+        """Rows changed in the store: reload what we own if somebody else wrote it, claim what nobody owns."""
+        for workload_id in workload_ids:
+            owned = self._owned.get(workload_id)
+            if owned is None:
+                self._claim_wanted = True
+        if not workload_ids or self._claim_wanted:
+            self._want_claim()
+
+    def touched(self, workload_id: str) -> None:
+        """The front door wrote a workload's row; what we hold of it is out of date."""
+        if workload_id in self._owned:
+            task = asyncio.ensure_future(self._reload([workload_id]))
+            self._keep(task)
+        else:
+            self._want_claim()
+
+    async def run(self) -> None:
+        """Move workloads until ``stop``; a fault of the store is waited out, nothing is lost by it."""
+        self._deployment = await self._ports.store.deployment_id()
+        while not self._stopping:
+            if self._failed is not None:
+                raise self._failed
+            try:
+                await self._beat()
+                await self._claim()
+                await self._round()
+            except StoreError as error:
+                log.warning("store.unavailable", action="wait", error=str(error))
+                await self._ports.clock.pause(self._options.store_retry_s)
+                continue
+            await self._wait()
+
+    async def stop(self) -> None:
+        """Stop moving and give everything back; what runs goes on running."""
+        self._stopping = True
+        self._news.set()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._ports.store.retire(self._options.worker)
+
+    async def _beat(self) -> None:
+        now_s = self._ports.clock.monotonic_s()
+        if now_s >= self._beat_at_s:
+            self._beat_at_s = now_s + self._options.beat_s
+            await self._ports.store.beat(self._options.worker, self._ports.clock.now_ms())
+
+    async def _claim(self) -> None:
+        now_s = self._ports.clock.monotonic_s()
+        if not self._claim_wanted and now_s < self._claim_at_s:
+            return
+        self._claim_wanted = False
+        self._claim_at_s = now_s + self._options.takeover_poll_s
+        free = self._free_slots()
+        limit = min(free + self._options.lookahead, self._options.batch_max, self._options.owned_max - len(self._owned))
+        if limit <= 0:
+            return
+        now_ms = self._ports.clock.now_ms()
+        records = await self._ports.store.claim(
+            Claim(
+                owner=self._options.worker,
+                now_ms=now_ms,
+                limit=limit,
+                owner_timeout_ms=int(self._options.owner_timeout_s * 1000),
+                capacity_waiters=min(free, self._options.batch_max),
+            )
+        )
+        for record in records:
+            self._adopt(record)
+        wake_ms = await self._ports.store.next_wake_ms()
+        if wake_ms is not None and wake_ms > now_ms:
+            self._claim_at_s = min(self._claim_at_s, now_s + (wake_ms - now_ms) / 1000)
+        if len(records) >= limit and free > 0:
+            self._claim_wanted = True
+
+    def _adopt(self, record: Record) -> None:
+        inputs = self._ports.resolve_inputs(record.workload.spec)
+        self._owned[record.workload.id] = Owned(record=record, inputs=inputs)
+        self._dirty[record.workload.id] = None
+
+    async def _round(self) -> None:
+        """Decide for everything that has news, write all of it in one go, then act on what was written."""
+        now_ms = self._ports.clock.now_ms()
+        self._due(now_ms)
+        batch = [workload_id for workload_id in self._dirty if workload_id in self._owned]
+        batch = batch[: self._options.batch_max]
+        for workload_id in batch:
+            del self._dirty[workload_id]
+        steps = [(workload_id, *self._decide(workload_id, now_ms)) for workload_id in batch]
+        writes = [step.transition for _, step, _ in steps if step.transition is not None]
+        try:
+            written = iter(await apply(self._ports.store, writes)) if writes else iter(())
+        except StoreError:
+            for workload_id, step, facts in steps:
+                self._owned[workload_id].facts[:0] = facts
+                self._dirty[workload_id] = None
+                self._unreserve(step)
+            raise
+        stale = []
+        for workload_id, step, facts in steps:
+            if step.transition is None or next(written):
+                self._written(workload_id, step)
+            else:
+                self._owned[workload_id].facts[:0] = facts
+                self._unreserve(step)
+                stale.append(workload_id)
+        if stale:
+            await self._reload(stale)
+
+    def _decide(self, workload_id: str, now_ms: int) -> tuple[Step, list[Fact]]:
+        owned = self._owned[workload_id]
+        facts, owned.facts = owned.facts, []
+        world = World(
+            now_ms=now_ms,
+            deployment=self._deployment,
+            worker=self._options.worker,
+            offers=self._offers(),
+            cards={name: provider.card for name, provider in self._ports.providers.items()},
+        )
+        step = decide(
+            Situation(
+                record=owned.record,
+                world=world,
+                facts=tuple(facts),
+                inputs=owned.inputs,
+                nonce=self._ports.ids.nonce(),
+                under_way=frozenset(owned.under_way),
+                adopted=owned.adopted,
+            )
+        )
+        for effect in step.effects:
+            if isinstance(effect, Submit):
+                self._reserved.take(effect.launch)
+        return step, facts
+
+    def _written(self, workload_id: str, step: Step) -> None:
+        owned = self._owned[workload_id]
+        owned.record = step.record
+        owned.adopted = False
+        for effect in step.effects:
+            self._begin(owned, effect)
+        if owned.record.workload.lease.owner != self._options.worker:
+            del self._owned[workload_id]
+            self._want_claim()
+        elif step.look_ms is not None:
+            owned.look_ms = step.look_ms
+            heapq.heappush(self._looks, (step.look_ms, workload_id))
+
+    def _begin(self, owned: Owned, effect: Effect) -> None:
+        name = type(effect).__name__
+        owned.under_way[name] = owned.under_way.get(name, 0) + 1
+        self._keep(asyncio.ensure_future(self._perform(owned, effect, name)))
+
+    async def _perform(self, owned: Owned, effect: Effect, name: str) -> None:
+        workload = owned.record.workload
+        try:
+            facts = await self._ports.effects.perform(workload, effect)
+            owned.facts.extend(facts)
+        finally:
+            owned.under_way[name] -= 1
+            if owned.under_way[name] == 0:
+                del owned.under_way[name]
+            if isinstance(effect, Submit):
+                self._reserved.give_back(effect.launch)
+        if facts and self._owned.get(workload.id) is owned:
+            self._dirty[workload.id] = None
+            self._news.set()
+
+    async def _reload(self, workload_ids: list[str]) -> None:
+        """Somebody else wrote these rows: take what is stored, keep what was heard, let go of what is no longer ours."""
+        records = {record.workload.id: record for record in await self._ports.store.load(workload_ids)}
+        for workload_id in workload_ids:
+            owned, record = self._owned.get(workload_id), records.get(workload_id)
+            if owned is None:
+                continue
+            if record is None or record.workload.lease.owner != self._options.worker:
+                del self._owned[workload_id]
+                self._want_claim()
+                continue
+            if record.workload.revision >= owned.record.workload.revision:
+                owned.record = record
+            self._dirty[workload_id] = None
+        self._news.set()
+
+    def _due(self, now_ms: int) -> None:
+        while self._looks and self._looks[0][0] <= now_ms:
+            at_ms, workload_id = heapq.heappop(self._looks)
+            owned = self._owned.get(workload_id)
+            if owned is not None and owned.look_ms == at_ms:
+                self._dirty[workload_id] = None
+
+    async def _wait(self) -> None:
+        """Sleep until there is news, or until the earliest of the next look, claim and beat."""
+        if any(workload_id in self._owned for workload_id in self._dirty) or self._claim_wanted:
+            await self._ports.clock.pause(0)
+            return
+        self._dirty.clear()
+        clock = self._ports.clock
+        rest_s = min(self._claim_at_s, self._beat_at_s) - clock.monotonic_s()
+        if self._looks:
+            rest_s = min(rest_s, (self._looks[0][0] - clock.now_ms()) / 1000)
+        if rest_s > 0:
+            try:
+                await asyncio.wait_for(self._news.wait(), timeout=rest_s)
+            except TimeoutError:
+                return
+        self._news.clear()
+
+    def _offers(self) -> tuple[Offer, ...]:
+        """What providers offer now, less what was decided but not yet answered."""
+        return tuple(
+            self._reserved.less(offer) for provider in self._ports.providers.values() for offer in provider.offers()
+        )
+
+    def _free_slots(self) -> int:
+        """About how many more workloads could be placed at this moment."""
+        by_place: dict[tuple[str, str], int] = {}
+        for offer in self._offers():
+            slots = offer.free.slots if offer.free.slots is not None else self._options.batch_max
+            key = (offer.provider, offer.region)
+            by_place[key] = max(by_place.get(key, 0), slots)
+        placing = sum(1 for owned in self._owned.values() if owned.adopted)
+        return max(sum(by_place.values()) - placing, 0)
+
+    def _unreserve(self, step: Step) -> None:
+        for effect in step.effects:
+            if isinstance(effect, Submit):
+                self._reserved.give_back(effect.launch)
+
+    def _permit_wanted(self, request: PermitRequest) -> None:
+        owned = self._owned.get(request.tag.workload_id)
+        if owned is not None:
+            owned.facts.append(request)
+            self._dirty[request.tag.workload_id] = None
+            self._news.set()
+        elif request.tag.deployment == self._deployment:
+            self._keep(asyncio.ensure_future(self._refuse_stale(request)))
+
+    async def _refuse_stale(self, request: PermitRequest) -> None:
+        """A runner whose workload we do not own: refuse it if the record says that it may never start."""
+        records = await self._ports.store.load([request.tag.workload_id])
+        reason = None
+        if not records:
+            reason = "no such workload"
+        elif records[0].workload.final or records[0].workload.epoch != request.tag.epoch:
+            reason = f"the workload is {records[0].workload.state}, epoch {records[0].workload.epoch}"
+        if reason is None:
+            self._want_claim()
+            return
+        for name in self._ports.providers:
+            effect = AnswerPermit(provider=name, request=request, granted=False, reason=reason)
+            provider = self._ports.providers[name]
+            await provider.answer_permit(effect.request, effect.granted, effect.reason)
+
+    def _changed(self, seen: Observation) -> None:
+        workload_id = self._by_key(seen.key)
+        if workload_id is not None:
+            self._owned[workload_id].facts.append(seen)
+            self._dirty[workload_id] = None
+            self._news.set()
+
+    def _by_key(self, key: str) -> str | None:
+        """The owned workload of an attempt key; the key carries its id, so no index is needed."""
+        parts = key.split("-")
+        workload_id = f"wl_{parts[2]}" if len(parts) == 4 else ""
+        return workload_id if workload_id in self._owned else None
+
+    def _want_claim(self) -> None:
+        self._claim_wanted = True
+        self._news.set()
+
+    def _keep(self, task: "asyncio.Future[None]") -> None:
+        assert isinstance(task, asyncio.Task)
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+
+    def _finished(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None and not isinstance(task.exception(), StoreError):
+            self._failed = task.exception()
+            self._news.set()

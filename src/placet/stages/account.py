@@ -1,0 +1,201 @@
+"""The nine answers about a workload, from its record and events alone. An answer that cannot be known is ``unknown``."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from placet.domain.account import Account, Advice, Answer, Question, Truth
+from placet.domain.failures import RetrySafety
+from placet.domain.records import Attempt, Event, EventKind, Record
+from placet.domain.states import ATTEMPT_LIVE, AttemptState, DeliveryState, WorkloadState
+from placet.domain.units import format_duration_ms
+
+# After this long without a positive sign, what was last seen is no longer taken for what is.
+FRESH_MS = 90_000
+CHECK_AGAIN_MS = 10_000
+
+_A = AttemptState
+_STARTED = frozenset({_A.RUNNING, _A.EXITED, _A.COLLECTED})
+_SECURED = frozenset({_A.STARTING, *_STARTED})
+
+
+@dataclass(frozen=True, kw_only=True)
+class _View:
+    """The record with what every question asks of it."""
+
+    record: Record
+    events: Sequence[Event]
+    now_ms: int
+
+    @property
+    def attempt(self) -> Attempt | None:
+        return self.record.current
+
+    @property
+    def live(self) -> tuple[Attempt, ...]:
+        """Attempts that may have something at a provider that runs or costs."""
+        return tuple(attempt for attempt in self.record.attempts if attempt.state in ATTEMPT_LIVE)
+
+    def seqs(self, *kinds: EventKind, to_state: str | None = None) -> tuple[int, ...]:
+        """The newest three events that bear on an answer."""
+        found = [
+            event.seq
+            for event in self.events
+            if event.kind in kinds and (to_state is None or event.to_state == to_state)
+        ]
+        return tuple(found[-3:])
+
+    def answer(
+        self, question: Question, truth: Truth, why: str, events: tuple[int, ...], source: str = "placet"
+    ) -> Answer:
+        at_ms = next((event.at_ms for event in reversed(self.events) if event.seq in events), None)
+        age_ms = None if at_ms is None else max(self.now_ms - at_ms, 0)
+        return Answer(question=question, answer=truth, why=why, events=events, age_ms=age_ms, source=source)
+
+
+def account(record: Record, events: Sequence[Event], *, now_ms: int) -> Account:
+    """All nine answers at this moment, and what to do."""
+    view = _View(record=record, events=events, now_ms=now_ms)
+    advice, why = _advice(view)
+    answers = (
+        _accepted(view),
+        _secured(view),
+        _started(view),
+        _queued(view),
+        _safe_to_retry(view),
+        _duplicates(view),
+        _computed_not_delivered(view),
+        view.answer(Question.ADVICE, Truth.YES, f"{advice}: {why}", _newest(view)),
+        view.answer(
+            Question.OWNER,
+            Truth.YES,
+            "Placet decides the final state; the provider only supplies evidence",
+            view.seqs(EventKind.RESULT, EventKind.MOVED),
+        ),
+    )
+    return Account(
+        workload_id=record.workload.id,
+        at_ms=now_ms,
+        answers=answers,
+        advice=advice,
+        advice_why=why,
+        check_again_ms=None if record.workload.final else now_ms + CHECK_AGAIN_MS,
+    )
+
+
+def _newest(view: _View) -> tuple[int, ...]:
+    return (view.events[-1].seq,) if view.events else ()
+
+
+def _accepted(view: _View) -> Answer:
+    return view.answer(
+        Question.ACCEPTED, Truth.YES, "its row was committed before it was answered", view.seqs(EventKind.ACCEPTED)
+    )
+
+
+def _fresh(view: _View, attempt: Attempt) -> bool:
+    return attempt.observed_ms is not None and view.now_ms - attempt.observed_ms <= FRESH_MS
+
+
+def _secured(view: _View) -> Answer:
+    question, attempt = Question.CAPACITY_SECURED, view.attempt
+    events = view.seqs(EventKind.ATTEMPT_MOVED, EventKind.PERMIT_GRANTED, EventKind.INTENT_SENT)
+    if attempt is None or attempt.state is _A.REFUSED:
+        return view.answer(question, Truth.NO, "nothing is allocated", events)
+    if attempt.state in _SECURED or attempt.permit_ms is not None:
+        return view.answer(
+            question, Truth.YES, f"the allocation was seen; the attempt is {attempt.state}", events, attempt.provider
+        )
+    if attempt.state in (_A.INTENDED, _A.UNKNOWN, _A.SUBMITTED, _A.STOPPING):
+        return view.answer(question, Truth.UNKNOWN, f"asked for, not yet seen able to start ({attempt.state})", events)
+    return view.answer(question, Truth.NO, f"the attempt is {attempt.state}", events)
+
+
+def _started(view: _View) -> Answer:
+    question = Question.STARTED
+    started = [attempt for attempt in view.record.attempts if attempt.started_ms is not None]
+    events = view.seqs(EventKind.PERMIT_GRANTED, EventKind.ATTEMPT_MOVED)
+    if started:
+        return view.answer(
+            question, Truth.YES, f"attempt {started[-1].epoch} reported its start", events, started[-1].provider
+        )
+    permitted = [attempt for attempt in view.live if attempt.permit_ms is not None]
+    if permitted:
+        return view.answer(question, Truth.UNKNOWN, "it has its permit and has not reported its start yet", events)
+    unclear = [attempt for attempt in view.record.attempts if attempt.permit_ms is not None]
+    if unclear and unclear[-1].state is _A.LOST:
+        return view.answer(question, Truth.UNKNOWN, "it had its permit and was lost before it reported", events)
+    return view.answer(question, Truth.NO, "no start permit was given", events)
+
+
+def _queued(view: _View) -> Answer:
+    """Yes: still waiting; no: past the queue or proven lost; unknown: no fresh sign of what was submitted."""
+    question, workload, attempt = Question.STILL_QUEUED, view.record.workload, view.attempt
+    events = view.seqs(EventKind.MOVED, EventKind.WAITING, EventKind.ATTEMPT_MOVED)
+    if workload.state in (WorkloadState.ACCEPTED, WorkloadState.WAITING):
+        return view.answer(question, Truth.YES, f"with us: {workload.reason or 'next in line'}", events)
+    if attempt is None or attempt.final or attempt.state in _SECURED:
+        return view.answer(question, Truth.NO, f"the workload is {workload.state}", events)
+    if attempt.absent_reads:
+        why = f"absent in {attempt.absent_reads} reads; that is not yet a proof"
+        return view.answer(question, Truth.UNKNOWN, why, events, attempt.provider)
+    if attempt.state is _A.SUBMITTED and _fresh(view, attempt):
+        age_ms = view.now_ms - (attempt.observed_ms or view.now_ms)
+        why = f"the provider had it {format_duration_ms(age_ms)} ago"
+        return view.answer(question, Truth.YES, why, events, attempt.provider)
+    return view.answer(question, Truth.UNKNOWN, f"no fresh sign; the attempt is {attempt.state}", events)
+
+
+def _safe_to_retry(view: _View) -> Answer:
+    """Yes only when nothing of this workload can be running anywhere."""
+    question = Question.SAFE_TO_RETRY
+    events = view.seqs(EventKind.ATTEMPT_MOVED, EventKind.INTENT_SETTLED, EventKind.RESULT)
+    if view.live:
+        states = ", ".join(f"attempt {attempt.epoch} is {attempt.state}" for attempt in view.live)
+        return view.answer(question, Truth.NO, f"{states}; a second copy could run", events)
+    if not view.record.workload.final:
+        return view.answer(question, Truth.NO, "Placet itself goes on with it", events)
+    return view.answer(question, Truth.YES, "every attempt is over and verified", events)
+
+
+def _duplicates(view: _View) -> Answer:
+    question = Question.RETRY_DUPLICATES
+    events = view.seqs(EventKind.ATTEMPT_MOVED, EventKind.RESULT)
+    if view.live:
+        return view.answer(question, Truth.YES, "an attempt may be running and costing now", events)
+    if view.record.workload.compute_done:
+        spent = sum(attempt.cost_usd for attempt in view.record.attempts)
+        return view.answer(
+            question, Truth.YES, f"the work is done; another run would cost about ${spent} again", events
+        )
+    return view.answer(question, Truth.NO, "nothing runs and nothing was computed", events)
+
+
+def _computed_not_delivered(view: _View) -> Answer:
+    question, workload = Question.COMPUTED_NOT_DELIVERED, view.record.workload
+    events = view.seqs(EventKind.OUTPUTS, EventKind.MOVED)
+    if not workload.compute_done:
+        truth = Truth.UNKNOWN if view.live and any(attempt.permit_ms for attempt in view.live) else Truth.NO
+        return view.answer(question, truth, "no proof of a finished computation yet", events)
+    delivered = workload.delivery in (DeliveryState.COMPLETE, DeliveryState.NONE)
+    if delivered and workload.final:
+        return view.answer(question, Truth.NO, f"delivery is {workload.delivery}", events)
+    if workload.state is WorkloadState.DELIVERING:
+        return view.answer(question, Truth.YES, "the outputs are being delivered", events)
+    return view.answer(question, Truth.YES, f"delivery is {workload.delivery}", events)
+
+
+def _advice(view: _View) -> tuple[Advice, str]:
+    workload = view.record.workload
+    if workload.state is WorkloadState.SUCCEEDED:
+        return Advice.NOTHING, "it is done"
+    if workload.final:
+        failure = workload.failure
+        if failure is not None and failure.meaning.retry is RetrySafety.POINTLESS:
+            return Advice.NOTHING, f"the same request would end the same way; {failure.meaning.fix}"
+        fix = failure.meaning.fix if failure is not None else "nothing speaks against it"
+        return Advice.RESUBMIT, f"nothing of it runs any more; {fix}"
+    if workload.state is WorkloadState.WAITING:
+        return Advice.WAIT, workload.reason or "it is next in line"
+    if any(attempt.state is _A.UNKNOWN for attempt in view.live):
+        return Advice.WAIT, "an answer is outstanding; submitting again could run it twice"
+    return Advice.WAIT, f"it is {workload.state}"
