@@ -62,6 +62,7 @@ class StreamEnds:
     still_valid: Callable[[], Awaitable[bool]]
     closing: asyncio.Event
     on_close: Callable[[], None]
+    tick_s: float = TICK_S
 
 
 class EventStream(Response):
@@ -97,11 +98,13 @@ class EventStream(Response):
         pending = asyncio.ensure_future(anext(self._source, None))
         try:
             while True:
-                done, _ = await asyncio.wait({pending, *watchers}, timeout=TICK_S, return_when=asyncio.FIRST_COMPLETED)
+                done, _ = await asyncio.wait(
+                    {pending, *watchers}, timeout=self._ends.tick_s, return_when=asyncio.FIRST_COMPLETED
+                )
                 if done & watchers:
                     return
                 now_s = asyncio.get_running_loop().time()
-                if now_s - checked_s >= TICK_S:
+                if now_s - checked_s >= self._ends.tick_s:
                     checked_s = now_s
                     if not await self._ends.still_valid():
                         await _send_in_time(send, encode_refusal(problems.UNAUTHORIZED.code))

@@ -1,0 +1,118 @@
+"""Errors as words: code, what, why, what to do, and the exit code that tells a script which it was."""
+
+import json
+import sys
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+from placet.cli.exits import Exit
+from placet.cli.text import one_line
+from placet.sdk import errors
+
+
+class Stop(Exception):
+    """A command cannot go on; said in the same four parts as everything else."""
+
+    def __init__(self, code: str, what: str, fix: str = "", exit_code: Exit = Exit.ERROR) -> None:
+        super().__init__(what)
+        self.code = code
+        self.fix = fix
+        self.exit_code = exit_code
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """An error as it is shown."""
+
+    code: str
+    what: str
+    exit_code: Exit
+    why: str = ""
+    fix: str = ""
+    request_id: str = ""
+    problems: tuple[errors.ProblemView, ...] = ()
+
+
+def tell(error: BaseException, *, as_json: bool) -> int:
+    """Says what went wrong on stderr (with ``--json`` as a document on stdout) and gives the exit code."""
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else Exit.FAULT
+    told = _told(error)
+    if as_json:
+        sys.stdout.write(json.dumps({"error": {**asdict(told), "exit_code": int(told.exit_code)}}) + "\n")
+    else:
+        sys.stderr.write("".join(f"{line}\n" for line in lines(told)))
+    return told.exit_code
+
+
+def lines(told: Told) -> Iterable[str]:
+    """The error for a person."""
+    yield f"error: {one_line(told.what, 2000)}  [{told.code}]"
+    for problem in told.problems:
+        yield from problem_lines(problem)
+    if told.why:
+        yield f"  why: {one_line(told.why, 2000)}"
+    if told.fix:
+        yield f"  fix: {one_line(told.fix, 2000)}"
+    if told.request_id and told.exit_code is Exit.FAULT:
+        yield f"  request: {told.request_id}"
+
+
+def problem_lines(problem: errors.ProblemView) -> Iterable[str]:
+    """One problem of a spec."""
+    where = f"line {problem.line}: " if problem.line is not None else ""
+    yield f"  {where}{one_line(problem.field) or 'document'}: {one_line(problem.what, 500)}  [{problem.code}]"
+    if problem.why:
+        yield f"      why: {one_line(problem.why, 500)}"
+    if problem.fix:
+        yield f"      fix: {one_line(problem.fix, 500)}"
+
+
+def _told(error: BaseException) -> Told:
+    match error:
+        case Stop():
+            return Told(code=error.code, what=str(error), fix=error.fix, exit_code=error.exit_code)
+        case errors.ApiError():
+            code = {422: Exit.REFUSED, 413: Exit.REFUSED, 500: Exit.FAULT}.get(error.refused.status, Exit.ERROR)
+            return Told(
+                code=error.code,
+                what=str(error),
+                fix="" if error.problems else error.fix,
+                exit_code=code,
+                request_id=error.request_id,
+                problems=error.problems,
+            )
+        case errors.SpecError():
+            return Told(code=error.code, what=str(error), exit_code=Exit.REFUSED, problems=error.problems)
+        case errors.WaitTimeout():
+            return Told(code=error.code, what=str(error), fix=error.fix, exit_code=Exit.TIMEOUT)
+        case errors.ClientError():
+            return Told(code=error.code, what=str(error), fix=error.fix, exit_code=Exit.UNREACHABLE)
+        case KeyboardInterrupt():
+            return Told(code="interrupted", what="interrupted", exit_code=Exit.INTERRUPTED)
+        case _:
+            return _foreign(error)
+
+
+def _foreign(error: BaseException) -> Told:
+    """Errors of libraries and of the system."""
+    import typer
+
+    if isinstance(error, typer.TyperException):
+        return Told(
+            code="usage",
+            what=error.format_message(),
+            fix="placet --help, or placet COMMAND --help",
+            exit_code=Exit.REFUSED,
+        )
+    if isinstance(error, typer.Abort):
+        return Told(code="interrupted", what="interrupted", exit_code=Exit.INTERRUPTED)
+    if isinstance(error, OSError) and error.filename:
+        return Told(code="file", what=f"{error.filename}: {error.strerror}", exit_code=Exit.REFUSED)
+    return Told(
+        code="internal_error",
+        what=f"{type(error).__name__}: {error}",
+        why="this is a fault of Placet, not of yours",
+        fix="repeat with --debug and report what it shows",
+        exit_code=Exit.FAULT,
+    )
