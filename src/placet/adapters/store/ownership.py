@@ -1,0 +1,37 @@
+"""Who owns which workload: claims of the due, the abandoned and the waiting, and giving up all at once."""
+
+from collections.abc import Iterable
+
+from placet.adapters.store.codec import Row, SpecCache, text
+from placet.adapters.store.link import Link
+from placet.adapters.store.questions import records
+from placet.adapters.store.sql import Statement
+from placet.domain.records import Record
+from placet.ports.store import Claim
+
+
+def claim(link: Link, cache: SpecCache, wanted: Claim) -> tuple[list[Record], Iterable[str]]:
+    """What the worker owns from now on. To claim is a sign of life, so nobody takes it away again at once."""
+    link.run(link.sql.beat, owner=wanted.owner, beat_ms=wanted.now_ms)
+    alive_since_ms = wanted.now_ms - wanted.owner_timeout_ms
+    stale = link.rows(link.sql.stale_owners, owner=wanted.owner, alive_since_ms=alive_since_ms)
+    owners = link.many([text(owner) for (owner,) in stale])
+    rows: list[Row] = []
+
+    def take(statement: Statement, limit: int, **params: object) -> None:
+        if limit > 0:
+            rows.extend(link.rows(statement, new_owner=wanted.owner, limit=limit, **params))
+
+    if stale:
+        # First, for these may be running and nobody is watching them.
+        take(link.sql.claim_abandoned, wanted.limit, owners=owners, now_ms=wanted.now_ms)
+    take(link.sql.claim_due, wanted.limit - len(rows), now_ms=wanted.now_ms)
+    take(link.sql.claim_waiters, wanted.capacity_waiters, owners=owners)
+    found = records(link, cache, rows)
+    return found, [record.workload.id for record in found]
+
+
+def retire(link: Link, owner: str) -> tuple[None, Iterable[str]]:
+    freed = [text(workload_id) for (workload_id,) in link.rows(link.sql.release_all, owner=owner)]
+    link.run(link.sql.worker_drop, owner=owner)
+    return None, freed

@@ -1,0 +1,416 @@
+"""Every statement, written once against the tables and compiled once per engine to text with named parameters."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import Protocol
+
+from sqlalchemy import (
+    CTE,
+    Boolean,
+    ColumnElement,
+    Executable,
+    Select,
+    Table,
+    Text,
+    and_,
+    bindparam,
+    delete,
+    func,
+    literal,
+    literal_column,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import Insert as PostgresInsert
+from sqlalchemy.dialects.sqlite import Insert as SqliteInsert
+from sqlalchemy.engine import Dialect
+
+from placet.adapters.store.tables import (
+    artifacts,
+    attempts,
+    events,
+    intents,
+    labels,
+    meta,
+    results,
+    specs,
+    submission_keys,
+    tokens,
+    workers,
+    workloads,
+)
+from placet.domain.records import WAITS_FOR_CAPACITY
+from placet.domain.states import ATTEMPT_FINAL, WORKLOAD_FINAL, IntentState, WorkloadState
+
+SUBMIT = "submit"
+
+MOVABLE = (
+    "state", "desired", "revision", "lease_owner", "lease_epoch", "wake_ms", "state_since_ms", "updated_ms", "epoch",
+    "reason", "wait_for", "user_failures", "infrastructure_failures", "excluded_offers", "compute_done", "delivery",
+    "failure", "finished_ms",
+)  # fmt: skip
+# What an attempt is; the rest is what became of it.
+ATTEMPT_IDENTITY = ("key", "nonce", "provider")
+ATTEMPT_FIXED = frozenset({"workload_id", "epoch", "placement", "created_ms", *ATTEMPT_IDENTITY})
+UNSETTLED = (IntentState.SENT, IntentState.AMBIGUOUS)
+
+
+class Flavour(Protocol):
+    """How one engine writes what the other writes differently."""
+
+    dialect: Dialect
+
+    def insert(self, table: Table) -> "SqliteInsert | PostgresInsert":
+        """An INSERT that knows ON CONFLICT."""
+
+    def one_of(self, column: ColumnElement[str], name: str) -> ColumnElement[bool]:
+        """The column is in the list given as the parameter ``name``."""
+
+    def many(self, values: Sequence[str]) -> object:
+        """The list as that parameter's value."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Text for the driver; parameters go by name, and ``fixed`` are those that never vary."""
+
+    text: str
+    fixed: dict[str, object] = field(default_factory=dict)
+
+
+def inline(word: StrEnum | str) -> ColumnElement[str]:
+    """One of our own words as text, where a planner must see it to know that a partial index serves."""
+    return literal_column(f"'{word}'", Text())
+
+
+class Statements:
+    """All statements for one engine."""
+
+    def __init__(self, flavour: Flavour) -> None:
+        self._flavour = flavour
+        self._lists: dict[tuple[bool, int, bool, bool, bool | None], Statement] = {}
+
+    def _compiled(self, statement: Executable, columns: Sequence[str] | None = None) -> Statement:
+        compiled = statement.compile(dialect=self._flavour.dialect, column_keys=columns)  # type: ignore[attr-defined]  # every statement can be compiled; the base class does not say so
+        fixed = {name: bind.value for name, bind in compiled.binds.items() if not bind.required}
+        return Statement(str(compiled), fixed)
+
+    def _insert(self, table: Table) -> Statement:
+        columns = [column.name for column in table.columns if column.name != "seq"]
+        return self._compiled(self._flavour.insert(table).inline(), columns)
+
+    def _insert_new(self, table: Table) -> Statement:
+        columns = [column.name for column in table.columns]
+        return self._compiled(self._flavour.insert(table).on_conflict_do_nothing(), columns)
+
+    # Acceptance
+
+    @cached_property
+    def key_take(self) -> Statement:
+        return self._insert_new(submission_keys)
+
+    @cached_property
+    def keys(self) -> Statement:
+        k = submission_keys.c
+        found = select(k.tenant, k.key, k.workload_id, k.body_digest)
+        return self._compiled(found.where(k.operation == inline(SUBMIT), self._flavour.one_of(k.key, "keys")))
+
+    @cached_property
+    def spec_put(self) -> Statement:
+        return self._insert_new(specs)
+
+    @cached_property
+    def workload_put(self) -> Statement:
+        return self._insert(workloads)
+
+    @cached_property
+    def label_put(self) -> Statement:
+        return self._insert(labels)
+
+    # Transitions
+
+    @cached_property
+    def move(self) -> Statement:
+        """The guarded write: row count 0 means that something else had been written before.
+
+        A final state stays what it is, whoever asks and whatever revision he names.
+        """
+        w = workloads.c
+        holds_lease = and_(
+            w.lease_epoch == bindparam("was_lease_epoch", type_=w.lease_epoch.type),
+            w.lease_owner.is_not_distinct_from(bindparam("was_lease_owner", type_=Text())),
+        )
+        same_ending = and_(w.state == bindparam("to_state"), w.finished_ms == bindparam("to_finished_ms"))
+        guarded = update(workloads).where(
+            w.id == bindparam("workload_id"),
+            w.revision == bindparam("was_revision"),
+            w.state == bindparam("was_state"),
+            or_(bindparam("any_lease", type_=Boolean()), holds_lease),
+            or_(w.finished_ms.is_(None), same_ending),
+        )
+        return self._compiled(guarded, MOVABLE)
+
+    @cached_property
+    def attempt_put(self) -> Statement:
+        """A new epoch, or news of a known one; what an attempt is never changes, nor a final state."""
+        put = self._flavour.insert(attempts)
+        new, a = put.excluded, attempts.c
+        same = [a[name] == new[name] for name in ATTEMPT_IDENTITY]
+        final = a.state.in_([inline(state) for state in sorted(ATTEMPT_FINAL)])
+        upsert = put.on_conflict_do_update(
+            index_elements=[a.workload_id, a.epoch],
+            set_={column.name: new[column.name] for column in a if column.name not in ATTEMPT_FIXED},
+            where=and_(*same, or_(~final, a.state == new.state)),
+        )
+        return self._compiled(upsert.inline(), [column.name for column in a])
+
+    @cached_property
+    def intent_put(self) -> Statement:
+        put = self._flavour.insert(intents)
+        i = intents.c
+        keys = {"workload_id", "epoch", "verb"}
+        upsert = put.on_conflict_do_update(
+            index_elements=[i.workload_id, i.epoch, i.verb],
+            set_={column.name: put.excluded[column.name] for column in i if column.name not in keys},
+        )
+        return self._compiled(upsert.inline(), [column.name for column in i])
+
+    @cached_property
+    def event_put(self) -> Statement:
+        return self._insert(events)
+
+    @cached_property
+    def artifact_put(self) -> Statement:
+        """Never overwrites; row count 0 means that another content is there. The same content again changes nothing."""
+        put = self._flavour.insert(artifacts)
+        a = artifacts.c
+        same = [a[name] == put.excluded[name] for name in ("sha256", "size_bytes", "location")]
+        upsert = put.on_conflict_do_update(
+            index_elements=[a.workload_id, a.epoch, a.path], set_={"sha256": put.excluded.sha256}, where=and_(*same)
+        )
+        return self._compiled(upsert.inline(), [column.name for column in a])
+
+    @cached_property
+    def result_put(self) -> Statement:
+        return self._insert_new(results)
+
+    # Ownership
+
+    @cached_property
+    def beat(self) -> Statement:
+        put = self._flavour.insert(workers)
+        upsert = put.on_conflict_do_update(index_elements=[workers.c.owner], set_={"beat_ms": put.excluded.beat_ms})
+        return self._compiled(upsert.inline(), ["owner", "beat_ms"])
+
+    @cached_property
+    def stale_owners(self) -> Statement:
+        """Owners of unfinished workloads without a recent beat; walks the index from owner to owner, not row by row."""
+        w = workloads.c
+        first = select(func.min(w.lease_owner).label("owner")).where(w.finished_ms.is_(None))
+        owners = first.cte("owners", recursive=True)
+        after = (
+            select(func.min(w.lease_owner))
+            .where(w.finished_ms.is_(None), w.lease_owner > owners.c.owner)
+            .scalar_subquery()
+        )
+        owners = owners.union_all(select(after).where(owners.c.owner.is_not(None)))
+        alive = select(workers.c.owner).where(workers.c.beat_ms >= bindparam("alive_since_ms"))
+        stale = select(owners.c.owner).where(
+            owners.c.owner.is_not(None),
+            owners.c.owner != bindparam("owner", type_=Text()),
+            owners.c.owner.not_in(alive),
+        )
+        return self._compiled(stale)
+
+    def _take(self, chosen: Select[tuple[str]]) -> Statement:
+        picked: CTE = chosen.limit(bindparam("limit")).with_for_update(skip_locked=True).cte("picked")
+        w = workloads.c
+        taken = (
+            update(workloads)
+            .where(w.id.in_(select(picked.c.id)))
+            .values(
+                lease_owner=bindparam("new_owner", type_=Text()),
+                lease_epoch=w.lease_epoch + 1,
+                revision=w.revision + 1,
+            )
+            .returning(*w)
+        )
+        return self._compiled(taken)
+
+    @cached_property
+    def claim_abandoned(self) -> Statement:
+        """What dead owners held: due, or without any time at which it would become due."""
+        w = workloads.c
+        return self._take(
+            select(w.id)
+            .where(
+                w.finished_ms.is_(None),
+                self._flavour.one_of(w.lease_owner, "owners"),
+                or_(w.wake_ms.is_(None), w.wake_ms <= bindparam("now_ms")),
+            )
+            .order_by(w.wake_ms, w.id)
+        )
+
+    @cached_property
+    def claim_due(self) -> Statement:
+        w = workloads.c
+        return self._take(
+            select(w.id)
+            .where(w.finished_ms.is_(None), w.lease_owner.is_(None), w.wake_ms <= bindparam("now_ms"))
+            .order_by(w.wake_ms, w.id)
+        )
+
+    @cached_property
+    def claim_waiters(self) -> Statement:
+        w = workloads.c
+        return self._take(
+            select(w.id)
+            .where(
+                w.finished_ms.is_(None),
+                w.wait_for == inline(WAITS_FOR_CAPACITY),
+                w.state == inline(WorkloadState.WAITING),
+                or_(w.lease_owner.is_(None), self._flavour.one_of(w.lease_owner, "owners")),
+            )
+            .order_by(w.id)
+        )
+
+    @cached_property
+    def release_all(self) -> Statement:
+        w = workloads.c
+        freed = (
+            update(workloads)
+            .where(w.finished_ms.is_(None), w.lease_owner == bindparam("owner", type_=Text()))
+            .values(lease_owner=None, wake_ms=literal(0), revision=w.revision + 1)
+            .returning(w.id)
+        )
+        return self._compiled(freed)
+
+    @cached_property
+    def worker_drop(self) -> Statement:
+        return self._compiled(delete(workers).where(workers.c.owner == bindparam("owner")))
+
+    # Reads
+
+    @cached_property
+    def workloads_by_id(self) -> Statement:
+        return self._compiled(select(workloads).where(self._flavour.one_of(workloads.c.id, "ids")))
+
+    @cached_property
+    def attempts_of(self) -> Statement:
+        a = attempts.c
+        found = select(attempts).where(self._flavour.one_of(a.workload_id, "ids"))
+        return self._compiled(found.order_by(a.workload_id, a.epoch))
+
+    @cached_property
+    def unsettled_of(self) -> Statement:
+        i = intents.c
+        found = select(intents).where(
+            self._flavour.one_of(i.workload_id, "ids"), i.state.in_([inline(word) for word in UNSETTLED])
+        )
+        return self._compiled(found.order_by(i.workload_id, i.epoch, i.sent_ms, i.verb))
+
+    @cached_property
+    def specs_by_id(self) -> Statement:
+        return self._compiled(select(specs).where(self._flavour.one_of(specs.c.id, "ids")))
+
+    @cached_property
+    def workload_of(self) -> Statement:
+        w = workloads.c
+        return self._compiled(select(workloads).where(w.id == bindparam("id"), w.tenant == bindparam("tenant")))
+
+    @cached_property
+    def next_wake(self) -> Statement:
+        w = workloads.c
+        return self._compiled(select(func.min(w.wake_ms)).where(w.finished_ms.is_(None), w.lease_owner.is_(None)))
+
+    @cached_property
+    def counts(self) -> Statement:
+        # Both halves by themselves, so that each is answered from its own index.
+        w = workloads.c
+        halves = [
+            select(w.state, func.count()).where(half).group_by(w.state)
+            for half in (w.finished_ms.is_(None), w.finished_ms.is_not(None))
+        ]
+        return self._compiled(halves[0].union_all(halves[1]))
+
+    @cached_property
+    def events_of(self) -> Statement:
+        e = events.c
+        found = select(events).where(e.workload_id == bindparam("workload_id"), e.seq > bindparam("after_seq"))
+        return self._compiled(found.order_by(e.seq).limit(bindparam("limit")))
+
+    @cached_property
+    def artifacts_of(self) -> Statement:
+        a = artifacts.c
+        found = select(artifacts).where(a.workload_id == bindparam("workload_id"))
+        return self._compiled(found.order_by(a.epoch, a.path))
+
+    @cached_property
+    def result_of(self) -> Statement:
+        return self._compiled(select(results.c.document).where(results.c.workload_id == bindparam("workload_id")))
+
+    @cached_property
+    def attempt_owner(self) -> Statement:
+        return self._compiled(select(attempts.c.workload_id).where(attempts.c.key == bindparam("key")))
+
+    @cached_property
+    def meta_value(self) -> Statement:
+        return self._compiled(select(meta.c.value).where(meta.c.name == bindparam("name")))
+
+    def list_page(self, *, states: Sequence[WorkloadState], label_count: int, named: bool, before: bool) -> Statement:
+        """One page of a tenant's workloads, newest first; one statement for each shape of question."""
+        finals = {state in WORKLOAD_FINAL for state in states}
+        only_finals = finals.pop() if len(finals) == 1 else None
+        shape = (bool(states), label_count, named, before, only_finals)
+        if shape not in self._lists:
+            self._lists[shape] = self._compiled(self._list_page(*shape))
+        return self._lists[shape]
+
+    def _list_page(
+        self, stated: bool, label_count: int, named: bool, before: bool, only_finals: bool | None
+    ) -> Select[tuple[object, ...]]:
+        w = workloads.c
+        page: Select[tuple[object, ...]] = select(workloads).where(w.tenant == bindparam("tenant"))
+        if stated:
+            page = page.where(self._flavour.one_of(w.state, "states"))
+        if only_finals is not None:
+            # Says to the planner which of the partial indexes holds all that is asked for.
+            page = page.where(w.finished_ms.is_not(None) if only_finals else w.finished_ms.is_(None))
+        if named:
+            page = page.where(w.name == bindparam("name"))
+        if before:
+            page = page.where(w.id < bindparam("before"))
+        for index in range(label_count):
+            label = labels.alias().c
+            holders = select(label.workload_id).where(
+                label.key == bindparam(f"key_{index}"), label.value == bindparam(f"value_{index}")
+            )
+            page = page.where(w.id.in_(holders))
+        return page.order_by(w.id.desc()).limit(bindparam("limit"))
+
+    # Tokens
+
+    @cached_property
+    def token_put(self) -> Statement:
+        return self._insert(tokens)
+
+    @cached_property
+    def token_by_id(self) -> Statement:
+        return self._compiled(select(tokens).where(tokens.c.id == bindparam("id")))
+
+    @cached_property
+    def tokens_all(self) -> Statement:
+        return self._compiled(select(tokens).order_by(tokens.c.created_ms.desc(), tokens.c.id.desc()))
+
+    @cached_property
+    def token_revoke(self) -> Statement:
+        t = tokens.c
+        revoked = (
+            update(tokens)
+            .where(t.id == bindparam("token_id"))
+            .values(revoked_ms=func.coalesce(t.revoked_ms, bindparam("now_ms", type_=t.revoked_ms.type)))
+        )
+        return self._compiled(revoked)
