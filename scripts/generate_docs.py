@@ -6,12 +6,14 @@ A region stands between ``<!-- generated: NAME -->`` and ``<!-- end generated --
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 from placet.config import Settings
+from placet.contract.codes import CODES, Scope
 from placet.domain.failures import MEANINGS
 from placet.domain.states import ATTEMPT_MOVES, INTENT_MOVES, WORKLOAD_MOVES
 
@@ -46,6 +48,14 @@ def causes() -> str:
     return "\n".join([*rows, ""])
 
 
+def codes(scope: Scope) -> str:
+    rows = ["| code | meaning | what to do | HTTP status |", "|---|---|---|---|"]
+    for code in CODES.values():
+        if code.scope is scope:
+            rows.append(f"| `{code.code}` | {code.meaning} | {code.remedy} | {code.status} |")
+    return "\n".join([*rows, ""])
+
+
 def settings() -> str:
     rows = ["| setting | environment | default | meaning |", "|---|---|---|---|"]
     for name, default, meaning in walk(Settings, ""):
@@ -76,6 +86,7 @@ GENERATORS: dict[str, Callable[[], str]] = {
     "intent-moves": lambda: chart(INTENT_MOVES),
     "causes": causes,
     "settings": settings,
+    **{f"codes-{scope.value}": partial(codes, scope) for scope in Scope},
 }
 
 

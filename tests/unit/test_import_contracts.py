@@ -65,6 +65,7 @@ PLANTS = [
     Plant("pure", "stages.dice", "import random"),
     Plant("sql", "server.query", "import sqlalchemy"),
     Plant("decoded", "engine.decoding", "import msgspec"),
+    Plant("one-door", "engine.side_door", "import placet.engine.apply"),
     Plant("acyclic", "contract.round", "import placet.runner.heavy", seen_as=".runner -> .contract"),
 ]
 
@@ -79,16 +80,20 @@ def configuration(project_root: Path) -> dict[str, object]:
 def report(tmp_path_factory: pytest.TempPathFactory, project_root: Path) -> str:
     """What the tool says about a skeleton of the tree with every violation planted."""
     tree = tmp_path_factory.mktemp("planted")
-    for name in ("", *PACKAGES):
-        write(tree, f"{name}.__init__" if name else "__init__", "")
-    write(tree, "adapters.__init__", "")
-    for module in ("app", "config"):
-        write(tree, module, "")
+    write_skeleton(tree)
     for plant in PLANTS:
         write(tree, plant.module, plant.imports + "\n")
         if plant.target.startswith("placet."):
             write(tree, plant.target.removeprefix("placet."), "")
     return lint(tree, project_root)
+
+
+def write_skeleton(tree: Path) -> None:
+    """The packages, and the modules that contracts speak of, all empty."""
+    for name in ("", "adapters", *PACKAGES):
+        write(tree, f"{name}.__init__" if name else "__init__", "")
+    for module in ("app", "config", "engine.apply", "engine.intake", "engine.reconcile"):
+        write(tree, module, "")
 
 
 def write(tree: Path, module: str, text: str) -> None:
@@ -126,6 +131,6 @@ def test_every_contract_has_a_plant(configuration: dict[str, list[dict[str, str]
 
 
 def test_a_package_without_a_place_is_refused(tmp_path: Path, project_root: Path) -> None:
-    for name in ("", *PACKAGES, "adapters", "newcomer"):
-        write(tmp_path, f"{name}.__init__" if name else "__init__", "")
+    write_skeleton(tmp_path)
+    write(tmp_path, "newcomer.__init__", "")
     assert "newcomer" in lint(tmp_path, project_root)
