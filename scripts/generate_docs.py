@@ -9,9 +9,14 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
+import click
+import typer.main
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
+from placet.cli.exits import MEANINGS as MEANINGS_OF_EXITS
+from placet.cli.main import build
+from placet.cli.options import hoist
 from placet.config import Settings
 from placet.contract.codes import CODES, Scope
 from placet.domain.failures import MEANINGS
@@ -56,6 +61,30 @@ def codes(scope: Scope) -> str:
     return "\n".join([*rows, ""])
 
 
+def commands() -> str:
+    """Every command with its flags, as the program itself describes them."""
+    root = typer.main.get_command(build(hoist([])))
+    return "\n".join(described(root, "placet"))
+
+
+def described(command: click.Command, name: str) -> Iterator[str]:
+    yield from (f"### {name}", "", command.help or "", "")
+    if command.params:
+        yield from ("| argument or flag | meaning |", "|---|---|")
+        for parameter in command.params:
+            written = "`, `".join((*parameter.opts, *parameter.secondary_opts))
+            shown = written if isinstance(parameter, click.Option) else (parameter.human_readable_name or written)
+            yield f"| `{shown}` | {getattr(parameter, 'help', None) or ''} |"
+        yield ""
+    for child in getattr(command, "commands", {}).values():
+        yield from described(child, f"{name} {child.name}")
+
+
+def exits() -> str:
+    rows = [f"| {code.value} | {meaning} |" for code, meaning in MEANINGS_OF_EXITS.items()]
+    return "\n".join(["| exit code | meaning |", "|---|---|", *rows, ""])
+
+
 def settings() -> str:
     rows = ["| setting | environment | default | meaning |", "|---|---|---|---|"]
     for name, default, meaning in walk(Settings, ""):
@@ -85,6 +114,8 @@ GENERATORS: dict[str, Callable[[], str]] = {
     "attempt-moves": lambda: chart(ATTEMPT_MOVES),
     "intent-moves": lambda: chart(INTENT_MOVES),
     "causes": causes,
+    "commands": commands,
+    "exits": exits,
     "settings": settings,
     **{f"codes-{scope.value}": partial(codes, scope) for scope in Scope},
 }
