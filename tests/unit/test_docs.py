@@ -9,6 +9,9 @@ from urllib.parse import unquote
 
 import pytest
 
+from placet.contract.codes import CODES
+from placet.contract.parse import Parsed, parse
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -47,3 +50,36 @@ def test_internal_links_resolve(page: Path) -> None:
 def anchors(page: Path) -> set[str]:
     headings = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text()), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def specs_in(page: Path) -> list[str]:
+    """The fenced YAML and JSON that is a whole spec: it says what its runtime is."""
+    blocks = re.findall(r"^```(?:yaml|json)\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+    return [block for block in blocks if re.search(r'^\s*[{]?\s*"?runtime"?:', block, re.MULTILINE)]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if specs_in(page)], ids=name_of)
+def test_specs_in_the_docs_are_valid(page: Path) -> None:
+    for text in specs_in(page):
+        outcome = parse(text, now_ms=0)
+        assert isinstance(outcome, Parsed), outcome
+        assert not outcome.warnings, outcome.warnings
+
+
+@pytest.mark.parametrize("spec", sorted(ROOT.glob("examples/*/workload.yaml")), ids=name_of)
+def test_examples_are_valid(spec: Path) -> None:
+    outcome = parse(spec.read_text(), now_ms=0)
+    assert isinstance(outcome, Parsed), outcome
+
+
+def test_docs_say_so_where_the_example_is_shown() -> None:
+    """The quickstart shows the hello example as it is."""
+    shown = (ROOT / "docs" / "quickstart.md").read_text()
+    example = (ROOT / "examples" / "hello" / "workload.yaml").read_text()
+    body = example[example.index("name:") :]
+    assert body in shown
+
+
+def test_every_code_has_a_place_in_the_docs() -> None:
+    page = (ROOT / "docs" / "reference" / "codes.md").read_text()
+    assert [code for code in CODES if f"`{code}`" not in page] == []
