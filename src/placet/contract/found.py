@@ -1,5 +1,6 @@
 """One mistake found while a document is read, before it is known where in the text it stands."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -24,6 +25,13 @@ class Found:
 def refusal(*found: Found) -> PydanticCustomError:
     """The exception by which a validator hands mistakes to pydantic, which collects them."""
     return PydanticCustomError(FOUND, "refused", {"found": found})
+
+
+def refuse_all(*groups: Iterable[Found]) -> None:
+    """Raise what the checks found, all of it at once, if they found anything."""
+    found = [mistake for group in groups for mistake in group]
+    if found:
+        raise refusal(*found)
 
 
 def shown(value: object) -> str:

@@ -1,0 +1,79 @@
+"""What a valid spec may ask and nothing acts on yet: refused, because ignoring it would break a promise."""
+
+from collections.abc import Iterator
+
+from placet.contract.checks import OBJECT_SCHEMES
+from placet.domain.problems import Problem
+from placet.domain.spec import Input, InputKind, Spec
+
+
+def unsupported(spec: Spec) -> tuple[Problem, ...]:
+    """Every part of the spec that has to be refused today."""
+    return tuple((*_places(spec), *_secrets(spec), *_inputs("inputs", spec.inputs), *_model(spec)))
+
+
+def recorded_only(spec: Spec) -> tuple[Problem, ...]:
+    """Warnings about what is kept and shown and decides nothing."""
+    if spec.model is None or spec.resources.gpu_memory_bytes is None:
+        return ()
+    return (
+        Problem(
+            code="recorded_only",
+            field="model",
+            what="the model is recorded and decides nothing yet",
+            why="resources.minimum_gpu_memory_gb already says what is needed",
+            fix="nothing needs to be done",
+        ),
+    )
+
+
+def _places(spec: Spec) -> Iterator[Problem]:
+    if spec.resources.nodes > 1:
+        yield _refused(
+            "resources.nodes", f"{spec.resources.nodes} nodes", "a workload runs on one machine", "set `nodes: 1`"
+        )
+    if spec.volumes:
+        yield _refused(
+            "volumes",
+            "persistent volumes",
+            "no provider here attaches any",
+            "pass data as `inputs` and hand back `outputs`",
+        )
+    if spec.array:
+        yield _refused("array", "an array", "one spec is one workload", "submit one workload for each element")
+
+
+def _secrets(spec: Spec) -> Iterator[Problem]:
+    for name, _ in spec.secrets:
+        yield _refused(
+            f"secrets.{name}",
+            "a secret",
+            "there is no secret store yet",
+            "let the program read it from a file on its machine",
+        )
+    if spec.runtime.registry_secret is not None:
+        yield _refused(
+            "runtime.registry_secret", "a secret for the registry", "there is no secret store yet", "use a public image"
+        )
+
+
+def _inputs(place: str, inputs: tuple[Input, ...]) -> Iterator[Problem]:
+    for index, given in enumerate(inputs):
+        scheme = given.source.partition("://")[0]
+        if given.kind is InputKind.STORAGE and scheme in OBJECT_SCHEMES:
+            yield _refused(
+                f"{place}[{index}].source", f"a source at {scheme}://", "there is no client for it yet",
+                "use an https:// link that is signed for the time it needs, or copy it to a path",
+            )  # fmt: skip
+
+
+def _model(spec: Spec) -> Iterator[Problem]:
+    if spec.model is not None and spec.resources.gpu_memory_bytes is None:
+        yield _refused(
+            "model", "sizing from a model", "nothing derives resources from a model yet",
+            "state `resources.minimum_gpu_memory_gb` yourself; the model is then recorded",
+        )  # fmt: skip
+
+
+def _refused(field: str, what: str, why: str, fix: str) -> Problem:
+    return Problem(code="not_supported_yet", field=field, what=f"{what}: not supported yet", why=why, fix=fix)
