@@ -1,4 +1,4 @@
-"""Inputs of a spec as seen from this machine: aliases become what they stand for, and what is missing is found early."""
+"""Inputs of a spec as seen from this machine: aliases become what they stand for, the missing is found early."""
 
 import os
 from collections.abc import Mapping
@@ -17,11 +17,11 @@ class LocalInputs:
         self._storage = dict(storage)
 
     def resolve(self, spec: Spec) -> tuple[ResolvedInput, ...]:
-        """Every input with its source settled; nothing is read. An unknown alias keeps its name and will be missing."""
+        """Every input with its source settled; nothing is read. An unknown alias stays as it is."""
         return tuple(self._resolve(wanted) for wanted in spec.inputs)
 
     def check(self, spec: Spec) -> tuple[Problem, ...]:
-        """What is missing now: unknown aliases, paths that are not there or cannot be read, a script that is not there."""
+        """What is missing now: unknown aliases, paths and scripts that are not there or cannot be read."""
         problems = [self._problem(index, wanted) for index, wanted in enumerate(spec.inputs)]
         script = spec.runtime.script
         if script is not None and not _readable(script):

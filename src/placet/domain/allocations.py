@@ -156,12 +156,14 @@ class ContractCard:
     """What a provider promises and lacks; the engine reads this instead of asking for names.
 
     ``visibility_s`` (V): the longest time an existing thing may stay invisible. ``late_create_s`` (D): the latest time
-    a sent create may still take effect; ``None`` means that nobody knows.
+    a sent create may still take effect; ``None`` means that nobody knows. ``bound_to_place``: an allocation can only be
+    seen and touched through a provider that offers its region, so that absence elsewhere proves nothing.
     """
 
     identity: str
     visibility_s: float
     late_create_s: float | None
+    bound_to_place: bool
     lists_completely: bool
     exit_code: bool
     restarts_by_itself: bool

@@ -18,7 +18,6 @@ from placet.domain.states import (
     WorkloadState,
 )
 
-
 # What ``Workload.wait_for`` says when it waits for free capacity; ``Claim.capacity_waiters`` counts those.
 WAITS_FOR_CAPACITY = "capacity"
 

@@ -9,7 +9,7 @@ from placet.ports.store import Store
 
 
 async def apply(store: Store, transitions: Sequence[Transition]) -> Sequence[bool]:
-    """Write what still holds; ``False`` marks what no longer does. Raises ``ForbiddenMove`` on a transition that lies."""
+    """Write what still holds; ``False`` marks what does not. Raises ``ForbiddenMove`` on a transition that lies."""
     for transition in transitions:
         _check(transition)
     return await store.apply(transitions)

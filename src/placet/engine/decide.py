@@ -1,26 +1,33 @@
 """One workload, the facts about it, and the time: what changes and what is to be done. Pure; ``reconcile`` acts."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-from placet.domain.allocations import (
-    ContractCard,
-    FoundOutput,
-    Handle,
-    Launch,
-    Observation,
-    PermitRequest,
-    Phase,
-    ResolvedInput,
-    Tag,
-)
+from placet.domain.allocations import Observation, PermitRequest, Phase, Tag
 from placet.domain.errors import ProviderError
 from placet.domain.failures import Cause, Failure
-from placet.domain.offers import Fate, Offer
-from placet.domain.records import Artifact, Attempt, EventKind, Record, Transition
+from placet.domain.offers import Fate
+from placet.domain.records import Attempt, EventKind
 from placet.domain.states import AttemptState, DeliveryState, Desired, IntentState, IntentVerb, WorkloadState
 from placet.domain.units import SECOND_MS
 from placet.engine.draft import Draft
+from placet.engine.facts import (
+    AnswerPermit,
+    Cancel,
+    Deliver,
+    Delivered,
+    Effect,
+    Fact,
+    Find,
+    Found,
+    Observe,
+    Release,
+    Released,
+    Situation,
+    Step,
+    Submit,
+    SubmitAnswer,
+    World,
+)
 from placet.stages import dispatch, placement, recovery, sizing, tracking
 from placet.stages.delivery import deliver
 from placet.stages.filters import Asked
@@ -36,142 +43,9 @@ OBSERVE_EVERY_MS = 10 * SECOND_MS
 LOOK_AGAIN_MS = 400
 # The control plane ends an attempt by itself this long after its runner should have.
 RUNTIME_MARGIN_MS = 15 * SECOND_MS
+# A workload that only another server can see is offered to it this often.
+ELSEWHERE_RECHECK_MS = 3 * SECOND_MS
 RELEASE_AGAIN_MS = 2 * SECOND_MS
-
-
-@dataclass(frozen=True, kw_only=True)
-class World:
-    """What all decisions of one round share."""
-
-    now_ms: int
-    deployment: str
-    worker: str
-    offers: tuple[Offer, ...]
-    cards: Mapping[str, ContractCard]
-
-
-@dataclass(frozen=True, kw_only=True)
-class SubmitAnswer:
-    """How one submit ended: a handle, or what was raised instead."""
-
-    epoch: int
-    handle: Handle | None = None
-    error: ProviderError | None = None
-    unclear: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Found:
-    """What a look by key found."""
-
-    epoch: int
-    handles: tuple[Handle, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Delivered:
-    """What became of moving the outputs and logs of an attempt into the artifact store."""
-
-    epoch: int
-    artifacts: tuple[Artifact, ...] = ()
-    problem: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Released:
-    """Whether an allocation is proven gone."""
-
-    epoch: int
-    gone: bool
-
-
-Fact = SubmitAnswer | Found | Delivered | Released | Observation | PermitRequest
-
-
-@dataclass(frozen=True, kw_only=True)
-class Submit:
-    """Send the launch; its intent is committed."""
-
-    launch: Launch
-
-
-@dataclass(frozen=True, kw_only=True)
-class Find:
-    """Look for the allocation by its key."""
-
-    attempt: Attempt
-
-
-@dataclass(frozen=True, kw_only=True)
-class Observe:
-    """Ask the provider how the allocation is."""
-
-    handle: Handle
-
-
-@dataclass(frozen=True, kw_only=True)
-class AnswerPermit:
-    """Tell the runner whether it may start."""
-
-    provider: str
-    request: PermitRequest
-    granted: bool
-    reason: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cancel:
-    """Ask the provider to stop the allocation."""
-
-    handle: Handle
-    grace_s: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Deliver:
-    """Move outputs and logs into the artifact store."""
-
-    attempt: Attempt
-    found: tuple[FoundOutput, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Release:
-    """Delete what is left of an ended attempt."""
-
-    attempt: Attempt
-
-
-Effect = Submit | Find | Observe | AnswerPermit | Cancel | Deliver | Release
-
-
-@dataclass(frozen=True, kw_only=True)
-class Step:
-    """A decision: at most one transition, the effects that follow once it is committed, and when to look again.
-
-    ``record`` is what the record becomes by the transition. Without a transition the effects are free to go at once. ``look_ms`` of ``None`` means that nothing is left to do.
-    """
-
-    record: Record
-    transition: Transition | None = None
-    effects: tuple[Effect, ...] = ()
-    look_ms: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Situation:
-    """Everything one decision looks at. ``under_way`` names the effects that are not back yet.
-
-    ``adopted`` means that this worker has just taken the workload over and cannot know what its last owner sent.
-    """
-
-    record: Record
-    world: World
-    facts: tuple[Fact, ...] = ()
-    inputs: tuple[ResolvedInput, ...] = ()
-    nonce: str = ""
-    under_way: frozenset[str] = field(default=frozenset())
-    adopted: bool = False
 
 
 def decide(situation: Situation) -> Step:
@@ -182,7 +56,12 @@ def decide(situation: Situation) -> Step:
         effects.extend(_fold(draft, fact, situation.world, adopted=situation.adopted))
     effects.extend(_next(draft, situation))
     transition = draft.transition()
-    return Step(transition=transition, record=draft.record(transition), effects=tuple(effects), look_ms=_look_ms(draft))
+    return Step(
+        transition=transition,
+        record=draft.record(transition),
+        effects=tuple(effects),
+        look_ms=_look_ms(draft, situation.world),
+    )
 
 
 def _fold(draft: Draft, fact: Fact, world: World, *, adopted: bool) -> tuple[Effect, ...]:
@@ -331,6 +210,9 @@ def _next(draft: Draft, situation: Situation) -> list[Effect]:
     if workload.state is WorkloadState.DELIVERING:
         return _deliver(draft, situation)
     attempt = draft.attempt
+    if attempt is not None and attempt.released_ms is None and _out_of_reach(attempt, situation.world):
+        draft.hand_back("its place is served by another server", draft.now_ms + ELSEWHERE_RECHECK_MS)
+        return []
     if attempt is not None and not attempt.final:
         return _live(draft, attempt, situation)
     if attempt is not None and not draft.settled(attempt):
@@ -340,6 +222,14 @@ def _next(draft: Draft, situation: Situation) -> list[Effect]:
         draft.finish(_stopped_state(stop), stop)
         return _release(draft, situation)
     return [*_release(draft, situation), *_place(draft, situation)]
+
+
+def _out_of_reach(attempt: Attempt, world: World) -> bool:
+    """Only a server at the place of the allocation can see it; not seeing it from here says nothing."""
+    if not world.cards[attempt.provider].bound_to_place:
+        return False
+    places = {(offer.provider, offer.region) for offer in world.offers}
+    return (attempt.provider, attempt.placement.region) not in places
 
 
 def _stopped_state(stop: Failure) -> WorkloadState:
@@ -385,16 +275,16 @@ def _live(draft: Draft, attempt: Attempt, situation: Situation) -> list[Effect]:
     if attempt.state is AttemptState.RUNNING and draft.workload.state is WorkloadState.PLACING:
         draft.move(WorkloadState.RUNNING)
     effects = _stop_if_needed(draft, attempt, situation)
-    if "Observe" not in busy and (situation.adopted or _observe_due(attempt, draft.now_ms)):
+    if "Observe" not in busy and (situation.adopted or _observe_due(attempt, situation.world)):
         effects.append(Observe(handle=attempt.handle))
     return effects
 
 
-def _observe_due(attempt: Attempt, now_ms: int) -> bool:
+def _observe_due(attempt: Attempt, world: World) -> bool:
     if attempt.observed_ms is None:
-        return now_ms - attempt.created_ms >= LOOK_AGAIN_MS
-    every_ms = LOOK_AGAIN_MS if attempt.absent_reads or attempt.state is AttemptState.STOPPING else OBSERVE_EVERY_MS
-    return now_ms - attempt.observed_ms >= every_ms
+        return world.now_ms - attempt.created_ms >= LOOK_AGAIN_MS
+    quick = attempt.absent_reads or attempt.state is AttemptState.STOPPING
+    return world.now_ms - attempt.observed_ms >= (LOOK_AGAIN_MS if quick else world.observe_every_ms)
 
 
 def _stop_if_needed(draft: Draft, attempt: Attempt, situation: Situation) -> list[Effect]:
@@ -503,7 +393,7 @@ def _release(draft: Draft, situation: Situation) -> list[Effect]:
     return [Release(attempt=attempt) for attempt in draft.unreleased()]
 
 
-def _look_ms(draft: Draft) -> int | None:
+def _look_ms(draft: Draft, world: World) -> int | None:
     """When this workload is to be looked at again if nothing is heard of it."""
     workload, attempt, now_ms = draft.workload, draft.attempt, draft.now_ms
     if workload.final:
@@ -515,7 +405,7 @@ def _look_ms(draft: Draft) -> int | None:
         times.append(workload.wake_ms if workload.wake_ms is not None else now_ms + LOOK_AGAIN_MS)
         return min(times)
     quick = attempt.state in (AttemptState.UNKNOWN, AttemptState.STOPPING, AttemptState.INTENDED)
-    times.append(now_ms + (LOOK_AGAIN_MS if quick or attempt.absent_reads else OBSERVE_EVERY_MS))
+    times.append(now_ms + (LOOK_AGAIN_MS if quick or attempt.absent_reads else world.observe_every_ms))
     if attempt.handle is None or workload.state is WorkloadState.DELIVERING:
         times.append(now_ms + LOOK_AGAIN_MS)
     start_s = workload.spec.constraints.start_within_s

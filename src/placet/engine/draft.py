@@ -21,7 +21,6 @@ from placet.stages import result, tracking
 from placet.stages.delivery import Delivery
 from placet.stages.recovery import Again
 
-
 # The time of the last look at something that did not change is written this often, not at every look.
 OBSERVED_WRITE_MS = 60_000
 
@@ -164,6 +163,13 @@ class Draft:
         self.workload = replace(
             self.workload, wait_for=wait_for, wake_ms=until_ms, lease=lease, excluded_offers=excluded
         )
+
+    def hand_back(self, reason: str, until_ms: int) -> None:
+        """Give up ownership without moving anything."""
+        if self.workload.reason != reason:
+            self.tell(EventKind.WAITING, message=reason)
+        lease = Lease(owner=None, epoch=self.workload.lease.epoch)
+        self.workload = replace(self.workload, reason=reason, wake_ms=until_ms, lease=lease)
 
     def wait_to_retry(self, wait_for: str, again: Again) -> None:
         """Wait for the next attempt's time; the owner keeps it."""

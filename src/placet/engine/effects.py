@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from placet.domain.allocations import FoundOutput, Observation, Phase
 from placet.domain.errors import OutcomeUnknown, ProviderError
 from placet.domain.records import Artifact, Attempt, Workload
-from placet.engine.decide import (
+from placet.engine.facts import (
     AnswerPermit,
     Cancel,
     Deliver,

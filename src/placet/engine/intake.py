@@ -101,7 +101,7 @@ class Fingerprint(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class IntakePorts:
-    """What intake talks to. ``check`` finds what is wrong with a spec here and now: unsupported fields, missing inputs."""
+    """What intake talks to. ``check`` finds what is wrong with a spec here and now, such as missing inputs."""
 
     store: Store
     clock: Clock

@@ -13,7 +13,9 @@ from placet.domain.offers import Offer
 from placet.domain.records import Record
 from placet.domain.spec import Spec
 from placet.engine.apply import apply
-from placet.engine.decide import (
+from placet.engine.decide import decide
+from placet.engine.effects import Effects
+from placet.engine.facts import (
     AnswerPermit,
     Effect,
     Fact,
@@ -21,9 +23,7 @@ from placet.engine.decide import (
     Step,
     Submit,
     World,
-    decide,
 )
-from placet.engine.effects import Effects
 from placet.engine.reservations import Reservations
 from placet.ports.ambient import Clock, Ids
 from placet.ports.provider import Hints, Provider
@@ -43,6 +43,7 @@ class ReconcileOptions:
     owner_timeout_s: float = 6.0
     takeover_poll_s: float = 2.0
     store_retry_s: float = 0.25
+    observe_every_s: float = 10.0
     # Workloads claimed beyond free capacity, so that one that cannot fit now does not hold up one that can.
     lookahead: int = 8
 
@@ -218,6 +219,7 @@ class Reconciler:
             worker=self._options.worker,
             offers=self._offers(),
             cards={name: provider.card for name, provider in self._ports.providers.items()},
+            observe_every_ms=int(self._options.observe_every_s * 1000),
         )
         step = decide(
             Situation(
@@ -269,7 +271,7 @@ class Reconciler:
             self._news.set()
 
     async def _reload(self, workload_ids: list[str]) -> None:
-        """Somebody else wrote these rows: take what is stored, keep what was heard, let go of what is no longer ours."""
+        """Somebody else wrote these rows: take what is stored, keep what was heard, let go of what is not ours."""
         records = {record.workload.id: record for record in await self._ports.store.load(workload_ids)}
         for workload_id in workload_ids:
             owned, record = self._owned.get(workload_id), records.get(workload_id)

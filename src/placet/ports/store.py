@@ -29,6 +29,7 @@ class Claim:
     Due ones come first: the wake time has come (a finished workload with a wake time still has something to release)
     and they are unowned or owned by a worker whose heartbeat is older than ``owner_timeout_ms``. Then up to
     ``capacity_waiters`` unowned ones whose ``wait_for`` is ``"capacity"``, oldest first, whatever their wake time.
+    An unfinished workload of a dead owner is due even without a wake time. To claim is a sign of life of the owner.
     """
 
     owner: str
@@ -65,7 +66,7 @@ class Store(Protocol):
         """What this key was used for, if it was."""
 
     async def claim(self, claim: Claim) -> Sequence[Record]:
-        """Take ownership of due workloads: the owner is set, the lease's epoch grows. Concurrent claims are disjoint."""
+        """Take ownership of due workloads: the owner is set and the lease's epoch grows. Claims are disjoint."""
 
     async def apply(self, transitions: Sequence[Transition]) -> Sequence[bool]:
         """Write each transition whose expectation holds; ``False`` means nothing of it was written.

@@ -1,4 +1,4 @@
-"""The nine answers about a workload, from its record and events alone. An answer that cannot be known is ``unknown``."""
+"""The nine answers about a workload, from its record and events alone; what cannot be known is ``unknown``."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

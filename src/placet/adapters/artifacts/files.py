@@ -1,0 +1,100 @@
+"""Artifacts as files below one folder, whole or not at all. It knows nothing of what they mean."""
+
+import asyncio
+import hashlib
+import os
+import secrets
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from placet.ports.artifacts import ObjectStat
+
+PIECE_BYTES = 1024 * 1024
+
+
+class FileArtifacts:
+    """``<root>/<tenant>/<workload>/<epoch>/<name>``; folders are 0700, files 0600. Blocking calls run in threads."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def location(self, tenant: str, workload_id: str, epoch: int, name: str) -> str:
+        parts = [tenant, workload_id, str(epoch), *name.split("/")]
+        if any(part in ("", ".", "..") or "\0" in part for part in parts):
+            raise ValueError(f"{name!r} is not the name of an artifact")
+        return "/".join(parts)
+
+    async def adopt(self, location: str, source: str, *, size_bytes: int, sha256: str | None) -> None:
+        await asyncio.to_thread(self._adopt, location, Path(source), size_bytes, sha256)
+
+    async def write(self, location: str, pieces: AsyncIterator[bytes]) -> ObjectStat:
+        target = self._path(location)
+        part = await asyncio.to_thread(self._part, target)
+        digest, size_bytes = hashlib.sha256(), 0
+        try:
+            with part.open("wb") as file:
+                async for piece in pieces:
+                    await asyncio.to_thread(file.write, piece)
+                    digest.update(piece)
+                    size_bytes += len(piece)
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
+        return ObjectStat(size_bytes=size_bytes, sha256=digest.hexdigest())
+
+    async def stat(self, location: str) -> ObjectStat | None:
+        try:
+            size_bytes = self._path(location).stat().st_size
+        except FileNotFoundError:
+            return None
+        return ObjectStat(size_bytes=size_bytes, sha256=None)
+
+    async def read(self, location: str, offset: int = 0, length: int | None = None) -> AsyncIterator[bytes]:
+        with self._path(location).open("rb") as file:
+            file.seek(offset)
+            left = length if length is not None else os.fstat(file.fileno()).st_size - offset
+            while left > 0:
+                piece = await asyncio.to_thread(file.read, min(PIECE_BYTES, left))
+                if not piece:
+                    return
+                left -= len(piece)
+                yield piece
+
+    async def delete_workload(self, tenant: str, workload_id: str) -> None:
+        folder = self._path(f"{tenant}/{workload_id}")
+        await asyncio.to_thread(shutil.rmtree, folder, True)
+
+    def _path(self, location: str) -> Path:
+        path = self._root.joinpath(*location.split("/"))
+        if ".." in path.parts:
+            raise ValueError(f"{location!r} leaves the artifact store")
+        return path
+
+    def _part(self, target: Path) -> Path:
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return target.with_name(f".part-{secrets.token_hex(8)}")
+
+    def _adopt(self, location: str, source: Path, size_bytes: int, sha256: str | None) -> None:
+        """Link where the file system can, copy where it cannot; a copy is checked against the announced digest."""
+        target = self._path(location)
+        part = self._part(target)
+        try:
+            if not source.exists() and target.exists():
+                source = target
+            try:
+                os.link(source, part, follow_symlinks=False)
+            except OSError:
+                shutil.copyfile(source, part, follow_symlinks=False)
+                if sha256 is not None and _sha256(part) != sha256:
+                    raise ValueError(f"{location}: the bytes are not those that were announced") from None
+            if part.stat().st_size != size_bytes:
+                raise ValueError(f"{location}: {part.stat().st_size} bytes, announced were {size_bytes}")
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,154 @@
+"""What a decision is made from and what it consists of: facts, effects, situations, steps. Values only."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from placet.domain.allocations import (
+    ContractCard,
+    FoundOutput,
+    Handle,
+    Launch,
+    Observation,
+    PermitRequest,
+    ResolvedInput,
+)
+from placet.domain.errors import ProviderError
+from placet.domain.offers import Offer
+from placet.domain.records import Artifact, Attempt, Record, Transition
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """What all decisions of one round share."""
+
+    now_ms: int
+    deployment: str
+    worker: str
+    offers: tuple[Offer, ...]
+    cards: Mapping[str, ContractCard]
+    observe_every_ms: int = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubmitAnswer:
+    """How one submit ended: a handle, or what was raised instead."""
+
+    epoch: int
+    handle: Handle | None = None
+    error: ProviderError | None = None
+    unclear: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What a look by key found."""
+
+    epoch: int
+    handles: tuple[Handle, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delivered:
+    """What became of moving the outputs and logs of an attempt into the artifact store."""
+
+    epoch: int
+    artifacts: tuple[Artifact, ...] = ()
+    problem: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Released:
+    """Whether an allocation is proven gone."""
+
+    epoch: int
+    gone: bool
+
+
+Fact = SubmitAnswer | Found | Delivered | Released | Observation | PermitRequest
+
+
+@dataclass(frozen=True, kw_only=True)
+class Submit:
+    """Send the launch; its intent is committed."""
+
+    launch: Launch
+
+
+@dataclass(frozen=True, kw_only=True)
+class Find:
+    """Look for the allocation by its key."""
+
+    attempt: Attempt
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observe:
+    """Ask the provider how the allocation is."""
+
+    handle: Handle
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerPermit:
+    """Tell the runner whether it may start."""
+
+    provider: str
+    request: PermitRequest
+    granted: bool
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cancel:
+    """Ask the provider to stop the allocation."""
+
+    handle: Handle
+    grace_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deliver:
+    """Move outputs and logs into the artifact store."""
+
+    attempt: Attempt
+    found: tuple[FoundOutput, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """Delete what is left of an ended attempt."""
+
+    attempt: Attempt
+
+
+Effect = Submit | Find | Observe | AnswerPermit | Cancel | Deliver | Release
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """A decision: at most one transition, the effects that follow once it is committed, and when to look again.
+
+    ``record`` is what the record becomes by the transition. Without a transition the effects are free to go at once.
+    ``look_ms`` of ``None`` means that nothing is left to do.
+    """
+
+    record: Record
+    transition: Transition | None = None
+    effects: tuple[Effect, ...] = ()
+    look_ms: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Situation:
+    """Everything one decision looks at. ``under_way`` names the effects that are not back yet.
+
+    ``adopted`` means that this worker has just taken the workload over and cannot know what its last owner sent.
+    """
+
+    record: Record
+    world: World
+    facts: tuple[Fact, ...] = ()
+    inputs: tuple[ResolvedInput, ...] = ()
+    nonce: str = ""
+    under_way: frozenset[str] = field(default=frozenset())
+    adopted: bool = False

@@ -1,0 +1,219 @@
+"""A provider in memory whose attempts end as a script says. It is for tests of what drives providers, not of them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from placet.domain.allocations import (
+    ContractCard,
+    FoundOutput,
+    Handle,
+    Launch,
+    LogChunk,
+    LogSeal,
+    Observation,
+    PermitRequest,
+    Phase,
+)
+from placet.domain.errors import NoCapacity, OutcomeUnknown, Unavailable
+from placet.domain.failures import Cause
+from placet.domain.offers import Availability, Free, Offer
+from placet.ports.ambient import Clock
+from placet.ports.provider import Hints
+
+CARD = ContractCard(
+    identity="unique_name",
+    visibility_s=0.0,
+    late_create_s=0.5,
+    bound_to_place=False,
+    lists_completely=True,
+    exit_code=True,
+    restarts_by_itself=False,
+    fence=True,
+    forgets_after_s=None,
+    billing_quantum_s=1,
+    runtimes=("process", "python", "container"),
+    log_streams=("stdout", "stderr"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Script:
+    """What one attempt does once it has its permit. ``hold`` keeps it running until ``let_go`` or a cancel."""
+
+    cause: Cause | None = None
+    exit_code: int | None = 0
+    outputs: tuple[FoundOutput, ...] = ()
+    missing: tuple[str, ...] = ()
+    logs: tuple[tuple[str, bytes], ...] = ()
+    hold: bool = False
+    refuse: bool = False
+    lose_reply: bool = False
+    lose_request: bool = False
+
+
+@dataclass(kw_only=True)
+class _Allocation:
+    launch: Launch
+    handle: Handle
+    script: Script
+    seen: Observation
+    running: bool = False
+    released: bool = False
+
+
+class ScriptedProvider:
+    """Ground truth is open to tests: ``ran`` lists every start of user code, ``allocations`` what exists."""
+
+    def __init__(self, clock: Clock, script: Callable[[Launch], Script], *, slots: int = 1000) -> None:
+        self._clock = clock
+        self._script = script
+        self._slots = slots
+        self._hints: Hints | None = None
+        self.allocations: dict[str, _Allocation] = {}
+        self.ran: list[tuple[str, int]] = []
+        self.reachable = True
+        self.name = "scripted"
+        self.card = CARD
+        self.deaf: set[str] = set()
+
+    async def open(self, hints: Hints) -> None:
+        self._hints = hints
+
+    async def close(self) -> None:
+        self._hints = None
+
+    def offers(self) -> Sequence[Offer]:
+        used = sum(1 for held in self.allocations.values() if held.seen.phase is not Phase.ENDED)
+        return (
+            Offer(
+                id="scripted-cpu",
+                provider=self.name,
+                region="here",
+                runtimes=self.card.runtimes,
+                cpu_cores=Decimal(1000),
+                memory_bytes=10**12,
+                availability=Availability.FREE,
+                free=Free(slots=self._slots - used),
+                observed_ms=self._clock.now_ms(),
+            ),
+        )
+
+    async def submit(self, launch: Launch) -> Handle:
+        script = self._script(launch)
+        if not self.reachable:
+            raise Unavailable("not reachable", provider=self.name)
+        if script.refuse:
+            raise NoCapacity("none free", provider=self.name)
+        if script.lose_request:
+            raise OutcomeUnknown("the connection was cut", provider=self.name)
+        if launch.key not in self.allocations:
+            self._create(launch, script)
+        if script.lose_reply:
+            raise OutcomeUnknown("the reply was lost", provider=self.name)
+        return self.allocations[launch.key].handle
+
+    def _create(self, launch: Launch, script: Script) -> None:
+        now_ms = self._clock.now_ms()
+        handle = Handle(provider=self.name, key=launch.key, native_id=f"n-{launch.key}", created_ms=now_ms)
+        seen = Observation(
+            key=launch.key,
+            phase=Phase.AWAITING_PERMIT,
+            observed_ms=now_ms,
+            source=self.name,
+            created_ms=now_ms,
+        )
+        self.allocations[launch.key] = _Allocation(launch=launch, handle=handle, script=script, seen=seen)
+        asyncio.get_running_loop().call_soon(self._ask, launch)
+
+    def _ask(self, launch: Launch) -> None:
+        if self._hints is not None:
+            self._hints.permit_wanted(PermitRequest(key=launch.key, tag=launch.tag))
+
+    async def find(self, key: str) -> Sequence[Handle]:
+        if not self.reachable:
+            raise Unavailable("not reachable", provider=self.name)
+        return [self.allocations[key].handle] if key in self.allocations else []
+
+    async def observe(self, handles: Sequence[Handle]) -> Sequence[Observation]:
+        if not self.reachable:
+            raise Unavailable("not reachable", provider=self.name)
+        return [self._look(handle.key) for handle in handles]
+
+    def _look(self, key: str) -> Observation:
+        held = self.allocations.get(key)
+        now_ms = self._clock.now_ms()
+        if held is None or held.released:
+            return Observation(key=key, phase=Phase.GONE, observed_ms=now_ms, source=self.name)
+        return replace(held.seen, observed_ms=now_ms)
+
+    async def answer_permit(self, request: PermitRequest, granted: bool, reason: str) -> None:
+        held = self.allocations.get(request.key)
+        if held is None or held.running or held.seen.phase is Phase.ENDED:
+            return
+        if not granted:
+            self._end(held, replace(held.script, cause=Cause.STALE_PERMIT, exit_code=None, outputs=()), reason)
+            return
+        held.running = True
+        self.ran.append((held.launch.tag.workload_id, held.launch.tag.epoch))
+        now_ms = self._clock.now_ms()
+        held.seen = replace(held.seen, phase=Phase.RUNNING, started_ms=now_ms)
+        self._tell(held)
+        if not held.script.hold:
+            self._end(held, held.script, "")
+
+    def let_go(self, key: str) -> None:
+        """End a held attempt as its script says."""
+        self._end(self.allocations[key], self.allocations[key].script, "")
+
+    def vanish(self, key: str) -> None:
+        """The allocation is gone without a trace."""
+        del self.allocations[key]
+
+    def _end(self, held: _Allocation, script: Script, message: str) -> None:
+        held.seen = replace(
+            held.seen,
+            phase=Phase.ENDED,
+            cause=script.cause,
+            message=message or (f"exit code {script.exit_code}" if script.cause else ""),
+            exit_code=script.exit_code,
+            computed=script.cause is None and script.exit_code == 0,
+            collected=True,
+            ended_ms=self._clock.now_ms(),
+            outputs=script.outputs,
+            missing=script.missing,
+            logs=tuple(
+                LogSeal(stream=stream, bytes_total=len(data), bytes_kept=len(data)) for stream, data in script.logs
+            ),
+        )
+        self._tell(held)
+
+    def _tell(self, held: _Allocation) -> None:
+        if self._hints is not None and held.launch.key not in self.deaf:
+            self._hints.changed(held.seen)
+            self._hints.capacity()
+
+    async def cancel(self, handle: Handle, grace_s: float) -> None:
+        del grace_s
+        held = self.allocations.get(handle.key)
+        if held is not None and held.seen.phase is not Phase.ENDED:
+            self._end(held, replace(held.script, cause=Cause.STOPPED, exit_code=None, outputs=()), "stopped")
+
+    async def release(self, handle: Handle) -> bool:
+        if not self.reachable:
+            raise Unavailable("not reachable", provider=self.name)
+        held = self.allocations.get(handle.key)
+        if held is not None:
+            held.released = True
+        return True
+
+    async def owned(self, deployment: str) -> AsyncIterator[Handle]:
+        for held in list(self.allocations.values()):
+            if held.launch.tag.deployment == deployment and not held.released:
+                yield held.handle
+
+    async def logs(self, handle: Handle, stream: str, offset: int) -> AsyncIterator[LogChunk]:
+        held = self.allocations[handle.key]
+        data = dict(held.script.logs).get(stream, b"")
+        yield LogChunk(stream=stream, offset=offset, data=data[offset:], final=held.seen.phase is Phase.ENDED)

@@ -1,0 +1,202 @@
+"""The real engine and store over a scripted provider: every way through the line, and every way to be cut off in it."""
+
+import asyncio
+import json
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from placet.adapters.ambient import SystemClock
+from placet.domain.allocations import Launch
+from placet.domain.failures import Cause
+from placet.domain.spec import Constraints, Output, Repeat, RetryPolicy
+from placet.domain.states import AttemptState, WorkloadState
+from placet.engine.intake import Conflict, Submission, Submitted
+from placet.testing.scripted import Script, ScriptedProvider
+from tests.support.worlds import TENANT, always, control_plane, process, start
+
+W, A = WorkloadState, AttemptState
+ONCE_MORE = RetryPolicy(attempts=2, infrastructure_attempts=2, backoff_s=Decimal("0.01"))
+
+
+async def test_a_workload_runs_once_and_succeeds(tmp_path: Path) -> None:
+    async with control_plane(tmp_path, always(Script(logs=(("stdout", b"hello\n"),)))) as plane:
+        workload_id = await plane.submit()
+        record = await plane.finished(workload_id)
+        assert record.workload.state is W.SUCCEEDED
+        assert plane.provider.ran == [(workload_id, 1)]
+        await plane.until(workload_id, lambda record: record.workload.wake_ms is None, "released")
+        assert plane.provider.allocations[record.attempts[0].key].released
+        page = await plane.queries.logs(TENANT, workload_id, epoch=None, stream="stdout", offset=0, limit=100)
+        assert page is not None
+        assert page.data == b"hello\n"
+        assert page.sealed
+
+
+async def test_the_result_has_every_key_and_its_own_digest(tmp_path: Path) -> None:
+    async with control_plane(tmp_path, always(Script())) as plane:
+        workload_id = await plane.submit()
+        await plane.finished(workload_id)
+        document = json.loads(await plane.queries.result(TENANT, workload_id) or "")
+        assert document["state"] == W.SUCCEEDED
+        assert document["digest"].startswith("sha256:")
+        assert [attempt["epoch"] for attempt in document["attempts"]] == [1]
+
+
+async def test_equal_keys_are_one_workload_and_other_bodies_conflict(tmp_path: Path) -> None:
+    async with control_plane(tmp_path, always(Script())) as plane:
+        ids = await asyncio.gather(*(plane.submit(key="k") for _ in range(20)))
+        assert len(set(ids)) == 1
+        other = await plane.intake.submit(Submission(tenant=TENANT, spec=process("false"), key="k", actor="test"))
+        assert other == Conflict(workload_id=ids[0])
+        elsewhere = await plane.intake.submit(Submission(tenant="other", spec=process("false"), key="k", actor="test"))
+        assert isinstance(elsewhere, Submitted)
+        assert not elsewhere.existed
+
+
+async def test_a_failing_program_is_tried_as_often_as_asked(tmp_path: Path) -> None:
+    script = Script(cause=Cause.EXIT_CODE, exit_code=7)
+    async with control_plane(tmp_path, always(script)) as plane:
+        workload_id = await plane.submit(process(retry=ONCE_MORE))
+        record = await plane.finished(workload_id)
+        assert record.workload.state is W.FAILED
+        assert record.workload.failure is not None
+        assert record.workload.failure.exit_code == 7
+        assert plane.provider.ran == [(workload_id, 1), (workload_id, 2)]
+
+
+async def test_at_most_once_is_never_run_again(tmp_path: Path) -> None:
+    script = Script(cause=Cause.KILLED, exit_code=None)
+    policy = replace(ONCE_MORE, attempts=1, infrastructure_attempts=5)
+    async with control_plane(tmp_path, always(script)) as plane:
+        workload_id = await plane.submit(process(retry=policy, repeat=Repeat.AT_MOST_ONCE))
+        record = await plane.finished(workload_id)
+        assert record.workload.state is W.FAILED
+        assert plane.provider.ran == [(workload_id, 1)]
+
+
+async def test_a_missing_required_output_is_no_success(tmp_path: Path) -> None:
+    async with control_plane(tmp_path, always(Script(missing=("model",)))) as plane:
+        workload_id = await plane.submit(process(outputs=(Output(name="model", path="model.bin"),)))
+        record = await plane.finished(workload_id)
+        assert record.workload.state is W.FAILED
+        assert record.workload.compute_done
+        assert record.workload.failure is not None
+        assert record.workload.failure.cause is Cause.OUTPUT_MISSING
+
+
+async def test_a_lost_reply_is_looked_up_and_adopted(tmp_path: Path) -> None:
+    async with control_plane(tmp_path, always(Script(lose_reply=True))) as plane:
+        workload_id = await plane.submit()
+        record = await plane.finished(workload_id)
+        assert record.workload.state is W.SUCCEEDED
+        assert plane.provider.ran == [(workload_id, 1)]
+
+
+async def test_a_lost_request_is_proven_absent_before_the_next_attempt(tmp_path: Path) -> None:
+    def first_is_lost(launch: Launch) -> Script:
+        return Script(lose_request=launch.tag.epoch == 1)
+
+    async with control_plane(tmp_path, first_is_lost) as plane:
+        workload_id = await plane.submit(process(retry=ONCE_MORE))
+        record = await plane.finished(workload_id)
+        assert record.workload.state is W.SUCCEEDED
+        assert [attempt.state for attempt in record.attempts] == [A.REFUSED, A.COLLECTED]
+        assert record.attempts[1].created_ms - record.attempts[0].created_ms >= 500
+        assert plane.provider.ran == [(workload_id, 2)]
+
+
+async def test_a_vanished_allocation_is_lost_only_after_the_absence_rule(tmp_path: Path) -> None:
+    def first_holds(launch: Launch) -> Script:
+        return Script(hold=launch.tag.epoch == 1)
+
+    async with control_plane(tmp_path, first_holds) as plane:
+        workload_id = await plane.submit(process(retry=ONCE_MORE))
+        record = await plane.until(workload_id, lambda record: record.workload.state is W.RUNNING, "running")
+        plane.provider.vanish(record.attempts[0].key)
+        plane.reconciler.touched(workload_id)
+        record = await plane.until(workload_id, lambda record: len(record.attempts) == 2, "a second attempt")
+        assert record.attempts[0].state is A.LOST
+        assert record.attempts[0].absent_reads >= 3
+        assert (await plane.finished(workload_id)).workload.state is W.SUCCEEDED
+
+
+async def test_cancel_stops_what_runs_and_says_so_once(tmp_path: Path) -> None:
+    async with control_plane(tmp_path, always(Script(hold=True))) as plane:
+        workload_id = await plane.submit()
+        await plane.until(workload_id, lambda record: record.workload.state is W.RUNNING, "running")
+        outcomes = await asyncio.gather(*(plane.intake.cancel(TENANT, workload_id, "test") for _ in range(5)))
+        assert sum(outcome.changed for outcome in outcomes if outcome is not None) == 1
+        record = await plane.finished(workload_id)
+        assert record.workload.state is W.CANCELLED
+        assert record.attempts[0].state is A.STOPPED
+        late = await plane.intake.cancel(TENANT, workload_id, "test")
+        assert late is not None
+        assert late.already_final
+
+
+async def test_cancel_of_what_waits_needs_no_provider(tmp_path: Path) -> None:
+    async with control_plane(tmp_path, always(Script()), slots=0) as plane:
+        workload_id = await plane.submit()
+        record = await plane.until(workload_id, lambda record: record.workload.state is W.WAITING, "waiting")
+        assert "slots" in record.workload.reason
+        await plane.intake.cancel(TENANT, workload_id, "test")
+        assert (await plane.finished(workload_id)).workload.state is W.CANCELLED
+        assert plane.provider.ran == []
+
+
+async def test_freed_capacity_wakes_what_waits(tmp_path: Path) -> None:
+    async with control_plane(tmp_path, always(Script()), slots=2) as plane:
+        ids = [await plane.submit() for _ in range(30)]
+        for workload_id in ids:
+            assert (await plane.finished(workload_id)).workload.state is W.SUCCEEDED
+        assert sorted(plane.provider.ran) == sorted((workload_id, 1) for workload_id in ids)
+
+
+async def test_a_deadline_ends_what_runs(tmp_path: Path) -> None:
+    deadline_ms = SystemClock().now_ms() + 300
+    async with control_plane(tmp_path, always(Script(hold=True))) as plane:
+        workload_id = await plane.submit(process(constraints=Constraints(deadline_ms=deadline_ms)))
+        record = await plane.finished(workload_id)
+        assert record.workload.state is W.EXPIRED
+        assert record.workload.failure is not None
+        assert record.workload.failure.cause is Cause.DEADLINE
+
+
+@pytest.mark.parametrize("kind", ["running", "asked"])
+async def test_a_killed_server_adopts_what_runs(tmp_path: Path, kind: str) -> None:
+    provider = ScriptedProvider(SystemClock(), always(Script(hold=kind == "running")))
+    url = f"sqlite:///{tmp_path / 'placet.db'}"
+    first = await start(url, tmp_path, provider, worker="first")
+    workload_id = await first.submit()
+    if kind == "running":
+        await first.until(workload_id, lambda record: record.workload.state is W.RUNNING, "running")
+    else:
+        await first.until(workload_id, lambda record: bool(record.attempts), "an attempt")
+    await first.kill()
+    second = await start(url, tmp_path, provider, worker="second")
+    if kind == "running":
+        await second.until(
+            workload_id, lambda record: record.workload.lease.owner == "second", "taken over by the second"
+        )
+        provider.let_go((await second.record(workload_id)).attempts[0].key)
+    record = await second.finished(workload_id)
+    assert record.workload.state is W.SUCCEEDED
+    assert provider.ran == [(workload_id, 1)]
+    await second.reconciler.stop()
+    await second.store.close()
+
+
+async def test_the_account_answers_all_nine(tmp_path: Path) -> None:
+    async with control_plane(tmp_path, always(Script(hold=True))) as plane:
+        workload_id = await plane.submit()
+        await plane.until(workload_id, lambda record: record.workload.state is W.RUNNING, "running")
+        account = await plane.queries.account(TENANT, workload_id)
+        assert account is not None
+        assert len(account.answers) == 9
+        answers = {str(answer.question): str(answer.answer) for answer in account.answers}
+        assert answers["started"] == "yes"
+        assert answers["safe_to_retry"] == "no"
+        assert all(answer.events for answer in account.answers)
