@@ -8,10 +8,12 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import get_args
 
 import click
 import typer.main
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from placet.cli.exits import MEANINGS as MEANINGS_OF_EXITS
@@ -19,6 +21,7 @@ from placet.cli.main import build
 from placet.cli.options import hoist
 from placet.config import Settings
 from placet.contract.codes import CODES, Scope
+from placet.contract.spec import SpecDocument
 from placet.domain.failures import MEANINGS
 from placet.domain.states import ATTEMPT_MOVES, INTENT_MOVES, WORKLOAD_MOVES
 
@@ -61,6 +64,49 @@ def codes(scope: Scope) -> str:
     return "\n".join([*rows, ""])
 
 
+def spec_fields() -> str:
+    """One table per part of a spec, in the order in which they are met."""
+    tables: dict[str, list[str]] = {}
+    collect(SpecDocument, "", tables)
+    return "\n".join(line for lines in tables.values() for line in lines)
+
+
+def collect(model: type[BaseModel], path: str, tables: dict[str, list[str]]) -> None:
+    if path in tables:
+        return
+    lines = tables[path] = [f"### `{path}`" if path else "### The document", "", first_line(model), ""]
+    lines += ["| field | binding | default | meaning |", "|---|---|---|---|"]
+    for name, field in model.model_fields.items():
+        extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
+        cells = (f"`{name}`", str(extra.get("x-binding", "")), default_of(field), field.description or "")
+        lines.append("| " + " | ".join(cells) + " |")
+    lines.append("")
+    for name, field in model.model_fields.items():
+        inner = models_in(field.annotation)
+        for part in inner:
+            kind = f" of type {part.model_fields['type'].annotation.__args__[0]}" if len(inner) > 1 else ""
+            collect(part, f"{path}.{name}{kind}".lstrip("."), tables)
+
+
+def models_in(annotation: object) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for inner in get_args(annotation) for model in models_in(inner)]
+
+
+def first_line(model: type[BaseModel]) -> str:
+    return (model.__doc__ or "").strip().split("\n")[0]
+
+
+def default_of(field: FieldInfo) -> str:
+    value = field.default
+    if field.is_required():
+        return "required"
+    if value is None or value is PydanticUndefined or value in ((), [], {}) or isinstance(value, BaseModel):
+        return ""
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
 def commands() -> str:
     """Every command with its flags, as the program itself describes them."""
     root = typer.main.get_command(build(hoist([])))
@@ -100,9 +146,7 @@ def walk(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, str, str]]:
         if isinstance(section, type) and issubclass(section, BaseModel):
             yield from walk(section, f"{prefix}{name}.")
         else:
-            value = str(field.default).lower() if isinstance(field.default, bool) else field.default
-            plain = "" if value is PydanticUndefined or value is None or value in ((), {}) else f"`{value}`"
-            yield prefix + name, plain, field.description or ""
+            yield prefix + name, default_of(field), field.description or ""
 
 
 def words(value: str) -> str:
@@ -117,6 +161,7 @@ GENERATORS: dict[str, Callable[[], str]] = {
     "commands": commands,
     "exits": exits,
     "settings": settings,
+    "spec-fields": spec_fields,
     **{f"codes-{scope.value}": partial(codes, scope) for scope in Scope},
 }
 
