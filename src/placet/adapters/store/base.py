@@ -23,7 +23,7 @@ from placet.domain.records import (
     WorkloadFilter,
 )
 from placet.domain.states import WorkloadState
-from placet.ports.store import Claim
+from placet.ports.store import Claim, Submission
 
 T = TypeVar("T")
 
@@ -150,6 +150,10 @@ class SqlStore:
     async def result(self, workload_id: str) -> str | None:
         rows = await self._readers.read(lambda link: link.rows(link.sql.result_of, workload_id=workload_id))
         return text(rows[0][0]) if rows else None
+
+    async def submission(self, tenant: str, key: str) -> Submission | None:
+        rows = await self._readers.read(lambda link: link.rows(link.sql.key_holder, tenant=tenant, key=key))
+        return Submission(workload_id=text(rows[0][0]), body_digest=text(rows[0][1])) if rows else None
 
     async def attempt_by_key(self, key: str) -> str | None:
         rows = await self._readers.read(lambda link: link.rows(link.sql.attempt_owner, key=key))

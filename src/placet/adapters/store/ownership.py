@@ -2,12 +2,15 @@
 
 from collections.abc import Iterable
 
-from placet.adapters.store.codec import Row, SpecCache, text
+from placet.adapters.store.codec import Row, SpecCache, perhaps_number, text
 from placet.adapters.store.link import Link
 from placet.adapters.store.questions import records
 from placet.adapters.store.sql import Statement
+from placet.adapters.store.tables import workloads
 from placet.domain.records import Record
 from placet.ports.store import Claim
+
+WAKE = list(workloads.c.keys()).index("wake_ms")
 
 
 def claim(link: Link, cache: SpecCache, wanted: Claim) -> tuple[list[Record], Iterable[str]]:
@@ -15,20 +18,26 @@ def claim(link: Link, cache: SpecCache, wanted: Claim) -> tuple[list[Record], It
     link.run(link.sql.beat, owner=wanted.owner, beat_ms=wanted.now_ms)
     alive_since_ms = wanted.now_ms - wanted.owner_timeout_ms
     stale = link.rows(link.sql.stale_owners, owner=wanted.owner, alive_since_ms=alive_since_ms)
-    owners = link.many([text(owner) for (owner,) in stale])
     rows: list[Row] = []
 
     def take(statement: Statement, limit: int, **params: object) -> None:
         if limit > 0:
-            rows.extend(link.rows(statement, new_owner=wanted.owner, limit=limit, **params))
+            # The rows come back in any order.
+            rows.extend(sorted(link.rows(statement, new_owner=wanted.owner, limit=limit, **params), key=_turn))
 
     if stale:
         # First, for these may be running and nobody is watching them.
+        owners = link.many([text(owner) for (owner,) in stale])
         take(link.sql.claim_abandoned, wanted.limit, owners=owners, now_ms=wanted.now_ms)
     take(link.sql.claim_due, wanted.limit - len(rows), now_ms=wanted.now_ms)
-    take(link.sql.claim_waiters, wanted.capacity_waiters, owners=owners)
+    take(link.sql.claim_waiters, wanted.capacity_waiters)
     found = records(link, cache, rows)
     return found, [record.workload.id for record in found]
+
+
+def _turn(row: Row) -> tuple[int, str]:
+    """Whose turn it is: by wake time, none first, then by age."""
+    return perhaps_number(row[WAKE]) or 0, text(row[0])
 
 
 def retire(link: Link, owner: str) -> tuple[None, Iterable[str]]:

@@ -81,6 +81,11 @@ class Statement:
     fixed: dict[str, object] = field(default_factory=dict)
 
 
+def active() -> ColumnElement[bool]:
+    """The workloads that somebody has to own: not over, or over with something left to release."""
+    return or_(workloads.c.finished_ms.is_(None), workloads.c.wake_ms.is_not(None))
+
+
 def inline(word: StrEnum | str) -> ColumnElement[str]:
     """One of our own words as text, where a planner must see it to know that a partial index serves."""
     return literal_column(f"'{word}'", Text())
@@ -117,6 +122,14 @@ class Statements:
         k = submission_keys.c
         found = select(k.tenant, k.key, k.workload_id, k.body_digest)
         return self._compiled(found.where(k.operation == inline(SUBMIT), self._flavour.one_of(k.key, "keys")))
+
+    @cached_property
+    def key_holder(self) -> Statement:
+        k = submission_keys.c
+        found = select(k.workload_id, k.body_digest).where(
+            k.tenant == bindparam("tenant"), k.operation == inline(SUBMIT), k.key == bindparam("key")
+        )
+        return self._compiled(found)
 
     @cached_property
     def spec_put(self) -> Statement:
@@ -207,15 +220,11 @@ class Statements:
 
     @cached_property
     def stale_owners(self) -> Statement:
-        """Owners of unfinished workloads without a recent beat; walks the index from owner to owner, not row by row."""
+        """Owners of active workloads without a recent beat; walks the index from owner to owner, not row by row."""
         w = workloads.c
-        first = select(func.min(w.lease_owner).label("owner")).where(w.finished_ms.is_(None))
+        first = select(func.min(w.lease_owner).label("owner")).where(active())
         owners = first.cte("owners", recursive=True)
-        after = (
-            select(func.min(w.lease_owner))
-            .where(w.finished_ms.is_(None), w.lease_owner > owners.c.owner)
-            .scalar_subquery()
-        )
+        after = select(func.min(w.lease_owner)).where(active(), w.lease_owner > owners.c.owner).scalar_subquery()
         owners = owners.union_all(select(after).where(owners.c.owner.is_not(None)))
         alive = select(workers.c.owner).where(workers.c.beat_ms >= bindparam("alive_since_ms"))
         stale = select(owners.c.owner).where(
@@ -247,9 +256,9 @@ class Statements:
         return self._take(
             select(w.id)
             .where(
-                w.finished_ms.is_(None),
+                active(),
                 self._flavour.one_of(w.lease_owner, "owners"),
-                or_(w.wake_ms.is_(None), w.wake_ms <= bindparam("now_ms")),
+                or_(and_(w.finished_ms.is_(None), w.wake_ms.is_(None)), w.wake_ms <= bindparam("now_ms")),
             )
             .order_by(w.wake_ms, w.id)
         )
@@ -259,7 +268,7 @@ class Statements:
         w = workloads.c
         return self._take(
             select(w.id)
-            .where(w.finished_ms.is_(None), w.lease_owner.is_(None), w.wake_ms <= bindparam("now_ms"))
+            .where(active(), w.lease_owner.is_(None), w.wake_ms <= bindparam("now_ms"))
             .order_by(w.wake_ms, w.id)
         )
 
@@ -271,8 +280,7 @@ class Statements:
             .where(
                 w.finished_ms.is_(None),
                 w.wait_for == inline(WAITS_FOR_CAPACITY),
-                w.state == inline(WorkloadState.WAITING),
-                or_(w.lease_owner.is_(None), self._flavour.one_of(w.lease_owner, "owners")),
+                w.lease_owner.is_(None),
             )
             .order_by(w.id)
         )
@@ -282,7 +290,7 @@ class Statements:
         w = workloads.c
         freed = (
             update(workloads)
-            .where(w.finished_ms.is_(None), w.lease_owner == bindparam("owner", type_=Text()))
+            .where(active(), w.lease_owner == bindparam("owner", type_=Text()))
             .values(lease_owner=None, wake_ms=literal(0), revision=w.revision + 1)
             .returning(w.id)
         )
@@ -324,7 +332,7 @@ class Statements:
     @cached_property
     def next_wake(self) -> Statement:
         w = workloads.c
-        return self._compiled(select(func.min(w.wake_ms)).where(w.finished_ms.is_(None), w.lease_owner.is_(None)))
+        return self._compiled(select(func.min(w.wake_ms)).where(active(), w.lease_owner.is_(None)))
 
     @cached_property
     def counts(self) -> Statement:

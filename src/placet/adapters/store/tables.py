@@ -59,6 +59,8 @@ def closed(column: str, words: type[StrEnum]) -> CheckConstraint:
 
 
 UNFINISHED = text("finished_ms IS NULL")
+# Not over, or over with something left to release.
+ACTIVE = text("finished_ms IS NULL OR wake_ms IS NOT NULL")
 
 meta = Table(
     "meta",
@@ -131,8 +133,8 @@ Index(
     workloads.c.lease_owner,
     workloads.c.wake_ms,
     workloads.c.id,
-    sqlite_where=UNFINISHED,
-    postgresql_where=UNFINISHED,
+    sqlite_where=ACTIVE,
+    postgresql_where=ACTIVE,
 )
 _WAITER = text(f"finished_ms IS NULL AND wait_for = '{WAITS_FOR_CAPACITY}'")
 Index("ix_workloads_waiters", workloads.c.id, sqlite_where=_WAITER, postgresql_where=_WAITER)

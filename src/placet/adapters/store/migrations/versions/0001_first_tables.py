@@ -122,8 +122,8 @@ def _workloads() -> None:
         "workloads",
         ["lease_owner", "wake_ms", "id"],
         unique=False,
-        sqlite_where=sa.text("finished_ms IS NULL"),
-        postgresql_where=sa.text("finished_ms IS NULL"),
+        sqlite_where=sa.text("finished_ms IS NULL OR wake_ms IS NOT NULL"),
+        postgresql_where=sa.text("finished_ms IS NULL OR wake_ms IS NOT NULL"),
     )
     op.create_index(
         "ix_workloads_finished",
