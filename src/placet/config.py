@@ -71,6 +71,11 @@ class LocalSettings(_Section):
     """The provider that runs workloads on this machine."""
 
     enabled: bool = Field(True, description="Offer this machine at all.")
+    folder: Path | None = Field(
+        None,
+        description="Folder of the supervisor and its attempts; default: `local` in the data folder. Servers of one "
+        "machine that share a database share this folder, so that each can take over what the other started.",
+    )
     slots: int | None = Field(
         None, ge=1, le=4096, description="Attempts at one time; default: twice the cores, at least 4."
     )
@@ -140,6 +145,11 @@ class Settings(BaseSettings):
         None,
         description="`sqlite:///PATH` or `postgresql://...`; default: SQLite in the data folder. Never shown in full.",
     )
+    artifacts_dir: Path | None = Field(
+        None,
+        description="Folder of outputs and sealed logs; default: `artifacts` in the data folder. Servers that share a "
+        "database share this folder too.",
+    )
     storage: dict[str, str] = Field(
         default_factory=dict,
         description="Aliases for `storage://ALIAS/...` inputs: a name and the absolute folder or URL it stands for.",
@@ -162,6 +172,16 @@ class Settings(BaseSettings):
         """No .env and no secrets folder: two places are enough to look in."""
         del dotenv_settings, file_secret_settings
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+
+    @property
+    def artifacts(self) -> Path:
+        """The artifact folder, the default filled in."""
+        return self.artifacts_dir or self.data_dir / "artifacts"
+
+    @property
+    def local_folder(self) -> Path:
+        """The local provider's folder, the default filled in."""
+        return self.local.folder or self.data_dir / "local"
 
     @property
     def database(self) -> str:
