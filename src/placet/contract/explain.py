@@ -34,22 +34,22 @@ def _explained(detail: ErrorDetails, tree: object) -> Iterator[Found]:
             found: Iterable[Found] = context["found"]
             yield from (replace(mistake, path=path + mistake.path) for mistake in found)
         case "missing":
-            yield _missing(path)
+            yield _missing(path, tree)
         case "union_tag_not_found":
-            yield _missing((*path, "type"))
+            yield _missing((*path, "type"), tree)
         case "extra_forbidden":
             yield _unknown(path, tree)
         case "enum" | "literal_error" | "union_tag_invalid":
             yield _no_option(path, detail)
         case kind if kind in _BOUNDS:
-            yield _outside(path, shown(detail["input"]), f"{_BOUNDS[kind]} {_bound(context)}")
+            yield _outside(path, tree, shown(detail["input"]), f"{_BOUNDS[kind]} {_bound(context)}")
         case "too_short":
-            yield _outside(path, "an empty list", f"at least {context['min_length']} item")
+            yield _outside(path, tree, "an empty list", f"at least {context['min_length']} item")
         case "too_long" | "string_too_long":
             noun = "items" if detail["type"] == "too_long" else "characters"
             yield _too_large(path, f"more than {context['max_length']} {noun}")
         case kind:
-            yield _wrong_type(path, detail["input"], _TYPES.get(kind, detail["msg"].lower()))
+            yield _wrong_type(path, tree, detail["input"], _TYPES.get(kind, detail["msg"].lower()))
 
 
 def _path_of(loc: Path) -> Path:
@@ -63,8 +63,7 @@ def _runtime_of(tree: object) -> str | None:
     return kind if isinstance(kind, str) else None
 
 
-def _missing(path: Path) -> Found:
-    note = note_at(path)
+def _missing(path: Path, tree: object) -> Found:
     name = str(path[-1])
     examples = {
         "runtime": "runtime: {type: process, command: [python, work.py]}",
@@ -78,7 +77,7 @@ def _missing(path: Path) -> Found:
         code="missing_field",
         path=path,
         what=f"`{name}` is not given",
-        why=_why(note.info.description if note else None, "it has no default"),
+        why=_why(path, tree, "it has no default"),
         fix=f"add for example `{examples.get(name, name)}`",
     )
 
@@ -140,13 +139,12 @@ def _bound(context: Mapping[str, object]) -> object:
     return context.get("ge", context.get("le"))
 
 
-def _outside(path: Path, what: str, bound: str) -> Found:
-    note = note_at(path)
+def _outside(path: Path, tree: object, what: str, bound: str) -> Found:
     return Found(
         code="out_of_range",
         path=path,
         what=f"{what} is out of range",
-        why=_why(note.info.description if note else None, f"it must be {bound}"),
+        why=_why(path, tree, f"it must be {bound}"),
         fix=f"write {bound}",
     )
 
@@ -155,19 +153,18 @@ def _too_large(path: Path, what: str) -> Found:
     return Found(code="too_large", path=path, what=what, why="a spec is small", fix="pass large data as an input")
 
 
-def _wrong_type(path: Path, given: object, wanted: str) -> Found:
+def _wrong_type(path: Path, tree: object, given: object, wanted: str) -> Found:
     if given is None:
         given_text = "nothing"
     elif isinstance(given, str):
         given_text = f"the text {shown(given)}"
     else:
         given_text = shown(given)
-    note = note_at(path)
     return Found(
         code="wrong_type",
         path=path,
         what=f"{given_text} is not {wanted}",
-        why=_why(note.info.description if note else None, f"{wanted} is needed"),
+        why=_why(path, tree, f"{wanted} is needed"),
         fix=_retyped(path, given, wanted),
     )
 
@@ -203,5 +200,7 @@ def _words(text: str) -> list[str]:
         return text.split()
 
 
-def _why(description: str | None, rule: str) -> str:
-    return f"{rule}: {description.rstrip('.').lower()}" if description and len(description) < 60 else rule
+def _why(path: Path, tree: object, rule: str) -> str:
+    note = note_at(path, _runtime_of(tree))
+    description = note.info.description if note is not None else None
+    return f"{rule} ({description.rstrip('.')})" if description and len(description) < 90 else rule

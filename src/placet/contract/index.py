@@ -59,14 +59,14 @@ def model_at(path: Path, runtime: str | None) -> type[Part] | None:
     return models[0] if models else None
 
 
-def note_at(path: Path) -> FieldNote | None:
+def note_at(path: Path, runtime: str | None = None) -> FieldNote | None:
     """What is known of the field at the path, or of the nearest one around it."""
     steps = list(path)
     while steps:
         place = ".".join("[]" if isinstance(step, int) else step for step in steps).replace(".[]", "[]")
-        note = next((note for note in field_notes() if note.place == place), None)
-        if note is not None:
-            return note
+        notes = [note for note in field_notes() if note.place == place]
+        if notes:
+            return next((note for note in notes if note.of == runtime), notes[0])
         steps.pop()
     return None
 

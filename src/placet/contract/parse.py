@@ -143,7 +143,8 @@ def _mistakes(source: Source, tree: Tree, wrapped: bool, *, now_ms: int, check_s
             found[mistake.path, mistake.code, mistake.what] = mistake
         for mistake in new:
             tree = _mended(tree, mistake)
-    placed = [_problem(mistake, _line(source, mistake.path, wrapped)) for mistake in found.values()]
+    told = [mistake for mistake in found.values() if not _misspelt(mistake, found.values())]
+    placed = [_problem(mistake, _line(source, mistake.path, wrapped)) for mistake in told]
     placed.sort(key=lambda problem: (problem.line is None, problem.line or 0))
     return tuple(placed[: limits.PROBLEMS_MAX])
 
@@ -182,6 +183,14 @@ def _follows(mistake: Found, found: Mapping[tuple[Path, str, str], Found]) -> bo
         return True
     return mistake.code == "missing_field" and any(
         earlier.path[: len(mistake.path)] == mistake.path for earlier in found.values()
+    )
+
+
+def _misspelt(mistake: Found, found: Iterable[Found]) -> bool:
+    """Is the missing field there under a wrong name, which is already told?"""
+    meant = f"did you mean `{mistake.path[-1]}`?" if mistake.path else ""
+    return mistake.code == "missing_field" and any(
+        other.code == "unknown_field" and other.fix == meant and other.path[:-1] == mistake.path[:-1] for other in found
     )
 
 

@@ -17,7 +17,7 @@ from placet.domain.spec import (
 )
 from placet.domain.units import GB, format_instant
 
-Json: TypeAlias = "str | int | float | bool | None | list[Json] | dict[str, Json]"
+Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 Document: TypeAlias = dict[str, Json]
 
 
