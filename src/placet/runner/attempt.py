@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import time
 
-from . import causes
-from .records import wall_ms
+from placet.runner import causes
+from placet.runner.records import wall_ms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional
+    from typing import Any, Dict
 
-    from .groups import Group
-    from .launch import Launch
-    from .loop import Timer
-    from .streams import Stream
+    from placet.runner.groups import Group
+    from placet.runner.launch import Launch
+    from placet.runner.loop import Timer
+    from placet.runner.streams import Stream
 
     Json = Dict[str, Any]
 
 EVIDENCE_TEXT_MAX = 4096
+FOLDERS = ("work", "tmp", "outputs", "inputs")
 
 
 class Attempt:
@@ -32,31 +32,31 @@ class Attempt:
         self.incarnation = incarnation
         self.sequence = 0
         self.phase = ""
-        self.phases: List[Json] = []
+        self.phases: list[Json] = []
         self._phase_began_s = 0.0
         # The permit: None until a controller answered.
-        self.permit: Optional[bool] = None
+        self.permit: bool | None = None
         self.permit_asks = 0
         # The running program.
         self.pid = 0
         self.report = -1
         self.sandboxed = False
-        self.inner_status: Optional[int] = None
-        self.group: Optional[Group] = None
-        self.streams: Dict[str, Stream] = {}
-        self.timers: Dict[str, Timer] = {}
+        self.inner_status: int | None = None
+        self.group: Group | None = None
+        self.streams: dict[str, Stream] = {}
+        self.timers: dict[str, Timer] = {}
         self.helper_pid = 0
         # Why it is being ended, once it is; the first reason stays.
-        self.ending: Optional[str] = None
+        self.ending: str | None = None
         self.ending_detail = ""
         # The end.
-        self.cause: Optional[str] = None
+        self.cause: str | None = None
         self.detail = ""
-        self.exit_code: Optional[int] = None
-        self.signal: Optional[int] = None
-        self.ran: Optional[bool] = False
-        self.started_ms: Optional[int] = None
-        self.exited_ms: Optional[int] = None
+        self.exit_code: int | None = None
+        self.signal: int | None = None
+        self.ran: bool | None = False
+        self.started_ms: int | None = None
+        self.exited_ms: int | None = None
         self.usage: Json = {}
         self.evidence: Json = {}
         self.logs: Json = {}
@@ -68,9 +68,15 @@ class Attempt:
         """Whether something of it may still run or must still be collected."""
         return self.phase != causes.ENDED
 
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The folders of its own: one is enough when nothing goes in or comes out."""
+        launch = self.launch
+        return FOLDERS if launch.inputs or launch.outputs or launch.wants_sandbox else FOLDERS[:1]
+
     def path(self, *parts: str) -> str:
         """A path in the attempt's folder."""
-        return os.path.join(self.folder, *parts)
+        return "/".join((self.folder, *parts))
 
     def enter(self, phase: str) -> None:
         """Move to a phase and note how long the one before took."""

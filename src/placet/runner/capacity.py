@@ -6,9 +6,9 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional, Tuple
+    from typing import Any, Dict
 
-    from .launch import Reserve
+    from placet.runner.launch import Reserve
 
     Json = Dict[str, Any]
 
@@ -34,8 +34,8 @@ class Capacity:
         self.slots = SLOTS_DEFAULT
         self.cpu_cores = float(os.cpu_count() or 1)
         self.memory_bytes = _machine_memory_bytes()
-        self.devices: List[Device] = []
-        self._taken: Dict[str, Tuple[Reserve, List[int]]] = {}
+        self.devices: list[Device] = []
+        self._taken: dict[str, tuple[Reserve, list[int]]] = {}
         self._cpu_taken = 0.0
         self._memory_taken = 0
 
@@ -50,25 +50,25 @@ class Capacity:
         if "gpus" in document:
             self.devices = [Device(item) for item in document["gpus"]]
 
-    def reserve(self, key: str, wanted: Reserve) -> Optional[str]:
+    def reserve(self, key: str, wanted: Reserve) -> str | None:
         """Take what is wanted; otherwise the sentence that says what is short, with nothing taken."""
         if len(self._taken) >= self.slots:
-            return "all {} slots are taken".format(self.slots)
+            return f"all {self.slots} slots are taken"
         if wanted.cpu_cores and self._cpu_taken + wanted.cpu_cores > self.cpu_cores + 1e-9:
-            return "{:g} of {:g} cores are free".format(self.cpu_cores - self._cpu_taken, self.cpu_cores)
+            return f"{self.cpu_cores - self._cpu_taken:g} of {self.cpu_cores:g} cores are free"
         if wanted.memory_bytes and self._memory_taken + wanted.memory_bytes > self.memory_bytes:
-            return "{} of {} bytes of memory are free".format(self.memory_bytes - self._memory_taken, self.memory_bytes)
-        devices: List[int] = []
+            return f"{self.memory_bytes - self._memory_taken} of {self.memory_bytes} bytes of memory are free"
+        devices: list[int] = []
         if wanted.gpu_count:
             devices = [device.index for device in self._free_devices() if _suits(device, wanted)][: wanted.gpu_count]
             if len(devices) < wanted.gpu_count:
-                return "{} of {} wanted devices are free".format(len(devices), wanted.gpu_count)
+                return f"{len(devices)} of {wanted.gpu_count} wanted devices are free"
         self._taken[key] = (wanted, devices)
         self._cpu_taken += wanted.cpu_cores
         self._memory_taken += wanted.memory_bytes
         return None
 
-    def devices_of(self, key: str) -> List[Device]:
+    def devices_of(self, key: str) -> list[Device]:
         """The devices an attempt holds."""
         _, held = self._taken.get(key, (None, []))
         return [device for device in self.devices if device.index in held]
@@ -94,7 +94,7 @@ class Capacity:
             "gpus_free": [device.index for device in free],
         }
 
-    def _free_devices(self) -> List[Device]:
+    def _free_devices(self) -> list[Device]:
         held = {index for _, indices in self._taken.values() for index in indices}
         return [device for device in self.devices if device.index not in held]
 

@@ -5,21 +5,20 @@ Small sets are dealt with at once; anything larger by a child process, so that t
 
 from __future__ import annotations
 
-import hashlib
 import os
 
-from . import causes
-from .records import read_record, write_record
-from .spawn import fork_call
-from .walk import Found, TooMuch, Walk, open_file
+from placet.runner import causes
+from placet.runner.records import read_record, write_record
+from placet.runner.spawn import fork_call
+from placet.runner.walk import Found, TooMuch, Walk, open_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Set, Tuple
+    from typing import Any, Callable, Dict
 
-    from .attempt import Attempt
-    from .launch import Output
-    from .world import World
+    from placet.runner.attempt import Attempt
+    from placet.runner.launch import Output
+    from placet.runner.world import World
 
     Json = Dict[str, Any]
     Then = Callable[[Attempt], None]
@@ -57,7 +56,7 @@ class Collecting:
     def _fork(self, attempt: Attempt, tries: int) -> None:
         outputs = attempt.launch.outputs
         attempt.helper_pid = fork_call(lambda: _collect_all(attempt.folder, outputs))
-        self._world.loop.child(attempt.helper_pid, lambda status, usage: self._collected(attempt, tries))
+        self._world.loop.child(attempt.helper_pid, lambda _status, _usage: self._collected(attempt, tries))
 
     def _collected(self, attempt: Attempt, tries: int) -> None:
         attempt.helper_pid = 0
@@ -81,10 +80,10 @@ class Collecting:
         self._ended(attempt)
 
 
-def collect(folder: str, outputs: List[Output], entries_max: int, bytes_max: int) -> Json:
+def collect(folder: str, outputs: list[Output], entries_max: int, bytes_max: int) -> Json:
     """Collect and write the manifest; raises ``TooMuch`` before anything was touched when a bound is passed."""
     plans = []
-    skipped: List[Json] = []
+    skipped: list[Json] = []
     total = 0
     for output in outputs:
         walk = Walk(os.path.join(folder, output.root), output.pattern, entries_max)
@@ -98,18 +97,18 @@ def collect(folder: str, outputs: List[Output], entries_max: int, bytes_max: int
     return manifest
 
 
-def _collect_all(folder: str, outputs: List[Output]) -> None:
+def _collect_all(folder: str, outputs: list[Output]) -> None:
     collect(folder, outputs, ENTRIES_MAX, 2**62)
 
 
-def _take_all(folder: str, plans: List[Tuple[Output, List[Found]]], skipped: List[Json]) -> Json:
+def _take_all(folder: str, plans: list[tuple[Output, list[Found]]], skipped: list[Json]) -> Json:
     target = os.path.join(folder, "collected")
     os.makedirs(target, mode=0o700, exist_ok=True)
-    taken: Dict[Tuple[str, Tuple[str, ...]], Json] = {}
-    entries: List[Json] = []
-    missing: List[str] = []
+    taken: dict[tuple[str, tuple[str, ...]], Json] = {}
+    entries: list[Json] = []
+    missing: list[str] = []
     for output, files in plans:
-        seen: Set[str] = set()
+        seen: set[str] = set()
         root = os.open(os.path.join(folder, output.root), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             for found in files:
@@ -170,7 +169,9 @@ def _move(root: int, found: Found, kept: str, facts: os.stat_result) -> bool:
     return False
 
 
-def _copy(source: int, target: int) -> Tuple[int, str]:
+def _copy(source: int, target: int) -> tuple[int, str]:
+    import hashlib
+
     digest = hashlib.sha256()
     size = 0
     while True:

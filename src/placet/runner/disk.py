@@ -6,7 +6,7 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import List, Optional, Sequence
+    from typing import Sequence
 
 ENTRIES_PER_STEP = 2000
 
@@ -15,10 +15,10 @@ class Tally:
     """One pass over some folders; symbolic links are not followed, holes in files are not counted."""
 
     def __init__(self, folders: Sequence[str]) -> None:
-        self._pending: List[str] = list(folders)
+        self._pending: list[str] = list(folders)
         self.total_bytes = 0
 
-    def step(self, entries: int = ENTRIES_PER_STEP) -> Optional[int]:
+    def step(self, entries: int = ENTRIES_PER_STEP) -> int | None:
         """Look at some more entries; the sum when everything was seen, else ``None``."""
         while self._pending:
             folder = self._pending.pop()

@@ -1,31 +1,30 @@
 """Cached Python environments: built once per set of pinned requirements, shared by every attempt that needs it.
 
-An environment is built under a temporary name and renamed when it is complete, so a folder without the temporary mark is
-whole. Its build log is one file; every waiting attempt sees it as its own ``install`` stream through a hard link.
+An environment is built under a temporary name and renamed when it is complete, so a folder without the temporary
+mark is whole. Its build log is one file; every waiting attempt sees it as its own ``install`` stream through a hard
+link.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
-import shutil
 
-from . import causes
-from .loop import signalled
-from .records import encode, wall_ms, write_record
-from .spawn import Program, fork_call
-from .streams import Stream
+from placet.runner import causes
+from placet.runner.loop import signalled
+from placet.runner.records import encode, remove_tree, wall_ms, write_record
+from placet.runner.spawn import Program, fork_call
+from placet.runner.streams import Stream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import resource
-    from typing import Any, Callable, Dict, List, Optional
+    from typing import Any, Callable, Dict
 
-    from .attempt import Attempt
-    from .groups import Group
-    from .launch import Python
-    from .world import World
+    from placet.runner.attempt import Attempt
+    from placet.runner.groups import Group
+    from placet.runner.launch import Python
+    from placet.runner.world import World
 
     Json = Dict[str, Any]
     # Called with the interpreter, or with an empty one and the reason.
@@ -52,14 +51,14 @@ class Build:
 
     def __init__(self, folder: str, python: Python) -> None:
         self.folder = folder
-        self.temporary = "{}.building-{}".format(folder, os.getpid())
+        self.temporary = f"{folder}.building-{os.getpid()}"
         self.python = python
-        self.waiting: Dict[Attempt, Answer] = {}
-        self.stream: Optional[Stream] = None
-        self.group: Optional[Group] = None
+        self.waiting: dict[Attempt, Answer] = {}
+        self.stream: Stream | None = None
+        self.group: Group | None = None
         self.pid = 0
         self.report = -1
-        self.steps: List[List[str]] = []
+        self.steps: list[list[str]] = []
         self.over_time = False
         self.timer: Any = None
 
@@ -69,7 +68,7 @@ class Environments:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._builds: Dict[str, Build] = {}
+        self._builds: dict[str, Build] = {}
 
     @property
     def busy(self) -> bool:
@@ -113,13 +112,15 @@ class Environments:
             for name in os.listdir(self._world.layout.environments):
                 path = os.path.join(self._world.layout.environments, name)
                 if ".building-" in name:
-                    shutil.rmtree(path, ignore_errors=True)
+                    remove_tree(path)
                 elif name.endswith(".log"):
                     os.unlink(path)
                 elif _unused_days(path) > KEPT_DAYS:
-                    shutil.rmtree(path, ignore_errors=True)
+                    remove_tree(path)
 
     def _digest(self, python: Python) -> str:
+        import hashlib
+
         settings = self._world.settings
         recipe = [python.version or settings.python, list(python.requirements), settings.uv]
         return hashlib.sha256(encode(recipe)).hexdigest()[:32]
@@ -172,7 +173,7 @@ class Environments:
         try:
             build.pid = world.spawner.start(program)
         except OSError as error:
-            self._finish(build, "cannot start uv: {}".format(error))
+            self._finish(build, f"cannot start uv: {error}")
             return
         finally:
             os.close(end)
@@ -198,9 +199,9 @@ class Environments:
         elif code == 0:
             self._finish(build, self._publish(build))
         elif build.over_time:
-            self._finish(build, "took longer than {:g} s".format(self._world.settings.build_limit_s))
+            self._finish(build, f"took longer than {self._world.settings.build_limit_s:g} s")
         else:
-            how = "exit code {}".format(code) if code is not None else "signal {}".format(signal)
+            how = f"exit code {code}" if code is not None else f"signal {signal}"
             self._finish(build, "uv ended with {}: {}".format(how, _tail(build.folder + ".log")))
 
     def _publish(self, build: Build) -> str:
@@ -208,10 +209,10 @@ class Environments:
         ready = {"requirements": list(build.python.requirements), "made_ms": wall_ms()}
         try:
             write_record(os.path.join(venv, "ready.json"), ready)
-            shutil.rmtree(build.folder, ignore_errors=True)
+            remove_tree(build.folder)
             os.rename(venv, build.folder)
         except OSError as error:
-            return "cannot keep the environment: {}".format(error)
+            return f"cannot keep the environment: {error}"
         return ""
 
     def _finish(self, build: Build, failure: str) -> None:
@@ -220,8 +221,8 @@ class Environments:
         if build.group is not None and not build.group.members():
             self._world.groups.give_back(build.group)
         # A failed build may have left a large tree.
-        pid = fork_call(lambda: shutil.rmtree(build.temporary, ignore_errors=True))
-        self._world.loop.child(pid, lambda status, usage: None)
+        pid = fork_call(lambda: remove_tree(build.temporary))
+        self._world.loop.child(pid, lambda _status, _usage: None)
         for attempt, answer in list(build.waiting.items()):
             if build.stream is not None:
                 attempt.logs[causes.INSTALL] = build.stream.account()

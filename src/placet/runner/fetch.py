@@ -1,6 +1,7 @@
 """Downloads one file from a URL a stranger may have chosen, into a file, through the guard; standard library only.
 
-It blocks, so it runs in a process of its own. No proxy, no credentials, no decompression: what is stored is what was sent.
+It blocks, so it runs in a process of its own. No proxy, no credentials, no decompression: what is stored is what was
+sent.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ import os
 import socket
 import time
 
-from .guard import Refused, addresses, follow, parse
+from placet.runner.guard import Refused, addresses, follow, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import http.client
-    from typing import Any, Dict, Optional, Sequence
+    from typing import Any, Sequence
 
-    from .guard import Resolve, Target
+    from placet.runner.guard import Resolve, Target
 
 __all__ = ["BYTES_MAX", "Refused", "fetch"]
 
@@ -44,9 +45,9 @@ class Bounds:
         """Raises ``Refused`` when a bound is passed, or when the sender drips so slowly that it never ends."""
         taken_s = time.monotonic() - self.began_s
         if received_bytes > self.bytes_max:
-            raise Refused("it is larger than the limit of {} bytes".format(self.bytes_max))
+            raise Refused(f"it is larger than the limit of {self.bytes_max} bytes")
         if taken_s > self.total_s:
-            raise Refused("it took longer than {:g} s".format(self.total_s))
+            raise Refused(f"it took longer than {self.total_s:g} s")
         if taken_s > 2 * SILENCE_S and received_bytes < taken_s * SLOWEST_BYTES_PER_S:
             raise Refused("the server sends too slowly")
 
@@ -58,9 +59,9 @@ def fetch(
     allowed_hosts: Sequence[str] = (),
     bytes_max: int = BYTES_MAX,
     total_s: float = TOTAL_S,
-    sha256: Optional[str] = None,
-    resolve: Optional[Resolve] = None,
-) -> Dict[str, Any]:
+    sha256: str | None = None,
+    resolve: Resolve | None = None,
+) -> dict[str, Any]:
     """Store the body at ``path``; the size, digest and final URL without its query. Raises ``Refused``."""
     bounds = Bounds(bytes_max, total_s)
     target = parse(url, allowed_hosts)
@@ -72,22 +73,22 @@ def fetch(
                 target = follow(target, reply.headers.get("Location") or "", allowed_hosts)
                 continue
             if reply.status != 200:
-                raise Refused("the server answered with status {}".format(reply.status))
+                raise Refused(f"the server answered with status {reply.status}")
             size_bytes, digest = _store(reply, path, bounds)
         finally:
             connection.close()
         if sha256 is not None and digest != sha256.lower():
             os.unlink(path)
-            raise Refused("its SHA-256 is {} and not the declared one".format(digest))
+            raise Refused(f"its SHA-256 is {digest} and not the declared one")
         return {"size_bytes": size_bytes, "sha256": digest, "url": target.url.split("?")[0]}
-    raise Refused("more than {} redirects".format(REDIRECTS_MAX))
+    raise Refused(f"more than {REDIRECTS_MAX} redirects")
 
 
-def _connect(target: Target, allowed_hosts: Sequence[str], resolve: Optional[Resolve]) -> http.client.HTTPConnection:
+def _connect(target: Target, allowed_hosts: Sequence[str], resolve: Resolve | None) -> http.client.HTTPConnection:
     """A connection to an address that was checked; the name stays for TLS and Host."""
     import http.client
 
-    channel: Optional[socket.socket] = None
+    channel: socket.socket | None = None
     # The text of the error is the same for a closed, a filtered and an absent port.
     for address in addresses(target, allowed_hosts, resolve)[:4]:
         with contextlib.suppress(OSError):
@@ -103,7 +104,7 @@ def _connect(target: Target, allowed_hosts: Sequence[str], resolve: Optional[Res
             channel = ssl.create_default_context().wrap_socket(channel, server_hostname=target.host)
         except (OSError, ValueError) as error:
             channel.close()
-            raise Refused("no trusted TLS connection: {}".format(type(error).__name__)) from None
+            raise Refused(f"no trusted TLS connection: {type(error).__name__}") from None
     connection = http.client.HTTPConnection(target.host, target.port)
     connection.sock = channel
     return connection
@@ -124,7 +125,7 @@ def _ask(connection: http.client.HTTPConnection, target: Target) -> http.client.
         raise Refused("the server did not answer properly") from None
 
 
-def _store(reply: http.client.HTTPResponse, path: str, bounds: Bounds) -> "tuple[int, str]":
+def _store(reply: http.client.HTTPResponse, path: str, bounds: Bounds) -> tuple[int, str]:
     import http.client
 
     digest = hashlib.sha256()

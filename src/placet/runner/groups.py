@@ -7,13 +7,12 @@ attempt must end. It knows nothing of attempts.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, List, Optional, Tuple
+    pass
 
 KILL = "kill"
 MEMORY = "memory"
@@ -29,7 +28,7 @@ class Group:
 
     __slots__ = ("folders", "index", "join", "members_file", "oom_before", "pooled")
 
-    def __init__(self, index: int, folders: Dict[str, str], members_of: str, pooled: bool) -> None:
+    def __init__(self, index: int, folders: dict[str, str], members_of: str, pooled: bool) -> None:
         self.index = index
         self.folders = folders
         self.pooled = pooled
@@ -39,7 +38,7 @@ class Group:
         self.members_file = os.open(folders[members_of] + "/cgroup.procs", os.O_RDONLY | os.O_CLOEXEC)
         self.oom_before = self.oom_kills()
 
-    def members(self) -> List[int]:
+    def members(self) -> list[int]:
         """Every process in the group that is not yet dead."""
         data = b""
         while True:
@@ -84,7 +83,7 @@ class Group:
         """The same since the group was given out: the proof of an out-of-memory end."""
         return self.oom_kills() - self.oom_before
 
-    def peak_memory_bytes(self) -> Optional[int]:
+    def peak_memory_bytes(self) -> int | None:
         """The highest memory use, where a memory group exists."""
         folder = self.folders.get(MEMORY)
         if folder is None:
@@ -118,16 +117,16 @@ class Groups:
     """Hands out groups and takes them back."""
 
     def __init__(self, data: str, enabled: bool = True) -> None:
-        self._parent = (
-            "placet-" + hashlib.sha256(os.path.realpath(data).encode("utf-8", "surrogateescape")).hexdigest()[:12]
-        )
+        # The folder's own identity: two data folders never share groups, and a restart finds its own again.
+        facts = os.stat(data)
+        self._parent = f"placet-{facts.st_dev:x}-{facts.st_ino:x}"
         self.version, self._bases = _detect(self._parent) if enabled else ("none", {})
         self._count = 0
-        self._pool: List[Group] = []
-        self._dead: List[Group] = []
+        self._pool: list[Group] = []
+        self._dead: list[Group] = []
 
     @property
-    def kinds(self) -> Tuple[str, ...]:
+    def kinds(self) -> tuple[str, ...]:
         """What groups can do here."""
         return tuple(sorted(self._bases))
 
@@ -136,7 +135,7 @@ class Groups:
         """Whether an attempt can be put into a group at all."""
         return KILL in self._bases or PIDS in self._bases
 
-    def acquire(self, memory_bytes: Optional[int], cpu_cores: Optional[float], processes: int) -> Optional[Group]:
+    def acquire(self, memory_bytes: int | None, cpu_cores: float | None, processes: int) -> Group | None:
         """A group with these limits, or ``None`` when groups cannot be had."""
         if not self.usable:
             return None
@@ -202,18 +201,18 @@ class Groups:
         folders = {}
         for kind in wanted:
             if kind in self._bases:
-                folder = "{}/g{}-{}".format(self._bases[kind], os.getpid(), self._count)
+                folder = f"{self._bases[kind]}/g{os.getpid()}-{self._count}"
                 with contextlib.suppress(FileExistsError):
                     os.mkdir(folder, 0o755)
                 folders[kind] = folder
         return Group(self._count, folders, KILL if KILL in folders else PIDS, pooled)
 
 
-def _detect(parent: str) -> Tuple[str, Dict[str, str]]:
+def _detect(parent: str) -> tuple[str, dict[str, str]]:
     """The version in use, and per ability the folder below which groups can be made."""
     mounts = _mounts()
     own = _own_paths()
-    bases: Dict[str, str] = {}
+    bases: dict[str, str] = {}
     version = "none"
     if "" in mounts:
         base = _usable_base(mounts[""], own.get("", "/"), parent)
@@ -233,12 +232,12 @@ def _detect(parent: str) -> Tuple[str, Dict[str, str]]:
     return version, bases
 
 
-def _usable_base(mount: str, own: str, parent: str) -> Optional[str]:
+def _usable_base(mount: str, own: str, parent: str) -> str | None:
     for place in (mount + ("" if own == "/" else own), mount):
         folder = os.path.join(place, parent)
         try:
             os.makedirs(folder, exist_ok=True)
-            probe = os.path.join(folder, "probe-{}".format(os.getpid()))
+            probe = os.path.join(folder, f"probe-{os.getpid()}")
             os.mkdir(probe)
             os.rmdir(probe)
         except OSError:
@@ -251,7 +250,7 @@ def _has_kill(base: str) -> bool:
     return os.path.exists(base + "/cgroup.kill")
 
 
-def _enable_v2(base: str) -> List[str]:
+def _enable_v2(base: str) -> list[str]:
     """Switch on controllers for the groups below ``base``; what the machine does not delegate stays off."""
     available = (_read(base + "/cgroup.controllers") or "").split()
     above = os.path.dirname(base)
@@ -269,9 +268,9 @@ def _enable_v2(base: str) -> List[str]:
     return enabled
 
 
-def _mounts() -> Dict[str, str]:
+def _mounts() -> dict[str, str]:
     """Mount points by controller; the empty name is version 2."""
-    found: Dict[str, str] = {}
+    found: dict[str, str] = {}
     for line in (_read("/proc/self/mountinfo") or "").splitlines():
         before, _, after = line.partition(" - ")
         fields, tail = before.split(), after.split()
@@ -286,8 +285,8 @@ def _mounts() -> Dict[str, str]:
     return found
 
 
-def _own_paths() -> Dict[str, str]:
-    paths: Dict[str, str] = {}
+def _own_paths() -> dict[str, str]:
+    paths: dict[str, str] = {}
     for line in (_read("/proc/self/cgroup") or "").splitlines():
         _, _, rest = line.partition(":")
         names, _, path = rest.partition(":")
@@ -312,13 +311,13 @@ def _limit_memory(folder: str, memory_bytes: int) -> None:
 def _limit_cpu(folder: str, cores: float) -> None:
     quota = max(1000, int(cores * PERIOD_US))
     if os.path.exists(folder + "/cpu.max"):
-        _write(folder + "/cpu.max", "{} {}".format(quota, PERIOD_US))
+        _write(folder + "/cpu.max", f"{quota} {PERIOD_US}")
         return
     _write(folder + "/cpu.cfs_period_us", str(PERIOD_US))
     _write(folder + "/cpu.cfs_quota_us", str(quota))
 
 
-def _subfolders(base: str) -> List[str]:
+def _subfolders(base: str) -> list[str]:
     try:
         with os.scandir(base) as entries:
             return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
@@ -326,7 +325,7 @@ def _subfolders(base: str) -> List[str]:
         return []
 
 
-def _pairs(path: str) -> List[Tuple[str, int]]:
+def _pairs(path: str) -> list[tuple[str, int]]:
     pairs = []
     for line in (_read(path) or "").splitlines():
         key, _, value = line.partition(" ")
@@ -335,7 +334,7 @@ def _pairs(path: str) -> List[Tuple[str, int]]:
     return pairs
 
 
-def _read(path: str) -> Optional[str]:
+def _read(path: str) -> str | None:
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             return file.read()

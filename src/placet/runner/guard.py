@@ -1,7 +1,7 @@
 """Decides where a URL from a stranger may lead: one parser, one look-up, every address checked. It opens no connection.
 
-``is_global`` of the standard library is true for several addresses that lead inside (translation prefixes, a cloud's host
-service, IPv4 in disguise), so there is a list of our own, and IPv4 inside IPv6 is unwrapped and checked again.
+``is_global`` of the standard library is true for several addresses that lead inside (translation prefixes, a cloud's
+host service, IPv4 in disguise), so there is a list of our own, and IPv4 inside IPv6 is unwrapped and checked again.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import socket
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, List, Optional, Sequence, Union
+    from typing import Callable, List, Sequence, Union
 
     Address = Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
     Resolve = Callable[[str, int], List[str]]
@@ -27,8 +27,8 @@ DENIED = [
         "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16", "192.175.48.0/24",
         "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4", "168.63.129.16/32",
         "::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "100:0:0:1::/64",
-        "2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20", "5f00::/16", "fc00::/7", "fe80::/10",
-        "fec0::/10", "ff00::/8",
+        "2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20", "5f00::/16", "fc00::/7",
+        "fe80::/10", "fec0::/10", "ff00::/8",
     )
 ]  # fmt: skip
 # Denied whatever an operator allows, unless that very address is named.
@@ -66,13 +66,13 @@ class Target:
     @property
     def authority(self) -> str:
         """The value of the Host header."""
-        host = "[{}]".format(self.host) if ":" in self.host else self.host
-        return host if self.port == PORTS[self.scheme] else "{}:{}".format(host, self.port)
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
 
     @property
     def url(self) -> str:
         """The URL in its one normal form."""
-        return "{}://{}{}".format(self.scheme, self.authority, self.path)
+        return f"{self.scheme}://{self.authority}{self.path}"
 
 
 def parse(url: str, allowed_hosts: Sequence[str] = ()) -> Target:
@@ -110,17 +110,17 @@ def follow(target: Target, location: str, allowed_hosts: Sequence[str] = ()) -> 
     if location.startswith("//"):
         location = target.scheme + ":" + location
     elif location.startswith("/"):
-        location = "{}://{}{}".format(target.scheme, target.authority, location)
+        location = f"{target.scheme}://{target.authority}{location}"
     elif "://" not in location.split("?")[0]:
         folder = target.path.split("?")[0].rpartition("/")[0]
-        location = "{}://{}{}/{}".format(target.scheme, target.authority, folder, location)
+        location = f"{target.scheme}://{target.authority}{folder}/{location}"
     onward = parse(location.split("#")[0], allowed_hosts)
     if target.scheme == "https" and onward.scheme == "http":
         raise Refused("the server redirects from https to http")
     return onward
 
 
-def addresses(target: Target, allowed_hosts: Sequence[str] = (), resolve: Optional[Resolve] = None) -> List[str]:
+def addresses(target: Target, allowed_hosts: Sequence[str] = (), resolve: Resolve | None = None) -> list[str]:
     """The addresses of the host, looked up once, every one of them checked. Raises ``Refused``."""
     try:
         found = (resolve or _resolve)(target.host, target.port)
@@ -148,7 +148,7 @@ def is_metadata(address: Address) -> bool:
     return any(each in METADATA for each in [address, *embedded(address)])
 
 
-def embedded(address: Address) -> List[ipaddress.IPv4Address]:
+def embedded(address: Address) -> list[ipaddress.IPv4Address]:
     """IPv4 addresses that an IPv6 address carries: mapped, compatible, translated, 6to4, Teredo."""
     if isinstance(address, ipaddress.IPv4Address):
         return []
@@ -175,10 +175,10 @@ def _in_denied(address: Address) -> bool:
 
 
 def _is_listed(host: str, port: int, allowed_hosts: Sequence[str]) -> bool:
-    return host in allowed_hosts or "{}:{}".format(host, port) in allowed_hosts
+    return host in allowed_hosts or f"{host}:{port}" in allowed_hosts
 
 
-def _host_and_port(authority: str, default: int) -> "tuple[str, int]":
+def _host_and_port(authority: str, default: int) -> tuple[str, int]:
     if authority.startswith("["):
         host, bracket, after = authority[1:].partition("]")
         if not bracket or (after and not after.startswith(":")):
@@ -203,6 +203,6 @@ def _port(text: str, default: int) -> int:
     return int(text)
 
 
-def _resolve(host: str, port: int) -> List[str]:
+def _resolve(host: str, port: int) -> list[str]:
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [str(entry[4][0]) for entry in found]

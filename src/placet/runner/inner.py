@@ -1,8 +1,9 @@
 """The first process inside a bubblewrap sandbox: starts the user's program and tells outside how it began and ended.
 
-Bubblewrap reports a signal as an exit code above 128 and a missing program as exit code 1; both would make a cause a guess.
-Run by path with the number of a connected socket and the command line. Lines written to the socket: ``S`` (begun), ``E errno
-step`` (could not begin), ``X status`` (the wait status). A byte ``T`` read from it asks for SIGTERM to the program's group.
+Bubblewrap reports a signal as an exit code above 128 and a missing program as exit code 1; both would make a cause a
+guess. Run by path with the number of a connected socket and the command line. Lines written to the socket: ``S``
+(begun), ``E errno step`` (could not begin), ``X status`` (the wait status). A byte ``T`` read from it asks for SIGTERM
+to the program's group.
 """
 
 import os
@@ -18,7 +19,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     wake_read, wake_write = os.pipe()
     os.set_blocking(wake_write, False)
-    signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
     signal.set_wakeup_fd(wake_write)
     report_read, report_write = os.pipe()
     pid = os.fork()
@@ -58,7 +59,7 @@ def _relay(channel: int, wake: int, pid: int) -> int:
             while True:
                 ended, status = os.waitpid(-1, os.WNOHANG)
                 if ended == pid:
-                    os.write(channel, "X {}\n".format(status).encode("ascii"))
+                    os.write(channel, f"X {status}\n".encode("ascii"))
                     return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
                 if ended == 0:
                     break

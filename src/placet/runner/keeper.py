@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections import OrderedDict
 
-from . import causes
-from .attempt import Attempt
-from .collect import Collecting
-from .environments import Environments
-from .launch import Invalid, Launch
-from .preparing import Preparing
-from .records import write_record
-from .running import Running
-from .spawn import fork_call
+from placet.runner import causes
+from placet.runner.attempt import FOLDERS, Attempt
+from placet.runner.collect import Collecting
+from placet.runner.environments import Environments
+from placet.runner.launch import Invalid, Launch
+from placet.runner.preparing import Preparing
+from placet.runner.records import remove_tree, write_record
+from placet.runner.running import Running
+from placet.runner.spares import Spares
+from placet.runner.spawn import fork_call
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Optional, Tuple
+    from typing import Any, Callable, Dict
 
-    from .world import World
+    from placet.runner.world import World
 
     Json = Dict[str, Any]
 
@@ -28,7 +28,7 @@ PERMIT_AGAIN_S = 1.0
 PERMIT_AGAIN_MOST_S = 60.0
 # Keys that must never start again, remembered at most this many.
 CLOSED_KEYS_MAX = 200_000
-DELETE_AT_ONCE_ENTRIES = 64
+TRASH_PAUSE_S = 0.5
 SWEEP_AGAIN_S = 0.25
 
 
@@ -46,7 +46,7 @@ class Keeper:
 
     def __init__(self, world: World, ask_permit: Callable[[Attempt], None]) -> None:
         self.world = world
-        self.attempts: Dict[str, Attempt] = {}
+        self.attempts: dict[str, Attempt] = {}
         self.environments = Environments(world)
         self.retiring = False
         self._ask_permit = ask_permit
@@ -55,7 +55,10 @@ class Keeper:
         self._preparing = Preparing(world, self.environments, self._running.start, self._running.end_unstarted)
         self._collecting = Collecting(world, self._ended)
         self._trash_count = 0
+        # The deleting child; -1 while one is due, 0 when there is nothing to delete.
+        self._trash_pid = 0
         self._sweeping = False
+        self._spares = Spares(world.layout.spares)
 
     @property
     def live_count(self) -> int:
@@ -83,12 +86,13 @@ class Keeper:
             raise Refusal(causes.REFUSED_NO_CAPACITY, short)
         attempt = Attempt(launch, self.world.layout.attempt(launch.key), self.world.identity)
         try:
-            os.mkdir(attempt.folder, 0o700)
+            if not self._spares.take(attempt.folder):
+                os.mkdir(attempt.folder, 0o700)
             record = {"launch": document, "boot_id": self.world.boot_id, "supervisor": self.world.identity}
             write_record(attempt.path("launch.json"), record)
         except OSError as error:
             self.world.capacity.give_back(launch.key)
-            raise Refusal(causes.REFUSED_FAULT, "cannot keep the attempt: {}".format(error)) from None
+            raise Refusal(causes.REFUSED_FAULT, f"cannot keep the attempt: {error}") from None
         attempt.enter(causes.ACCEPTED)
         self.attempts[launch.key] = attempt
         self.ask(attempt)
@@ -129,7 +133,7 @@ class Keeper:
         else:
             self._running.end_unstarted(attempt, causes.CAUSE_PERMIT_REFUSED, reason or "the permit was refused")
 
-    def stop(self, key: str, grace_s: Optional[float]) -> None:
+    def stop(self, key: str, grace_s: float | None) -> None:
         """Let it end; right also for what is at its end, gone, or never came."""
         attempt = self.attempts.get(key)
         if attempt is None:
@@ -161,7 +165,7 @@ class Keeper:
         self.attempts[attempt.key] = attempt
         self._collecting.begin(attempt)
 
-    def owned(self, deployment: str, after: str, limit: int) -> Tuple[List[Attempt], bool]:
+    def owned(self, deployment: str, after: str, limit: int) -> tuple[list[Attempt], bool]:
         """Attempts of a deployment in the order of their keys, and whether there are more."""
         keys = sorted(
             key for key, attempt in self.attempts.items() if key > after and attempt.launch.deployment == deployment
@@ -184,14 +188,35 @@ class Keeper:
 
     def _delete(self, attempt: Attempt) -> bool:
         self.attempts.pop(attempt.key, None)
+        if attempt.folders == FOLDERS[:1] and self._spares.put(attempt.folder):
+            return True
         self._trash_count += 1
-        trash = os.path.join(self.world.layout.trash, "{}-{}".format(os.getpid(), self._trash_count))
+        trash = os.path.join(self.world.layout.trash, f"{os.getpid()}-{self._trash_count}")
         try:
             os.rename(attempt.folder, trash)
         except FileNotFoundError:
             return True
-        _remove_tree(self.world, trash)
+        self._empty_trash()
         return True
+
+    def _empty_trash(self) -> None:
+        """Delete in a child process, a second's worth at a time: it may be much, and none of it is urgent."""
+        if self._trash_pid == 0:
+            self._trash_pid = -1
+            self.world.loop.later(TRASH_PAUSE_S, self._fork_trash)
+
+    def _fork_trash(self) -> None:
+        trash = self.world.layout.trash
+        names = os.listdir(trash)
+        if not names:
+            self._trash_pid = 0
+            return
+        self._trash_pid = fork_call(lambda: _remove_all(trash, names))
+        self.world.loop.child(self._trash_pid, lambda _status, _usage: self._trash_emptied())
+
+    def _trash_emptied(self) -> None:
+        self._trash_pid = 0
+        self._empty_trash()
 
     def _close_key(self, key: str) -> None:
         self._closed[key] = None
@@ -211,22 +236,9 @@ class Keeper:
 def _check_inputs(launch: Launch) -> None:
     for item in launch.inputs:
         if item.kind == "path" and not os.path.exists(item.source):
-            raise Refusal(causes.REFUSED_INVALID, "input {!r} is not there: {}".format(item.name, item.source))
+            raise Refusal(causes.REFUSED_INVALID, f"input {item.name!r} is not there: {item.source}")
 
 
-def _remove_tree(world: World, folder: str) -> None:
-    """Delete a few entries at once, a large tree in a child process."""
-    if _entries(folder, DELETE_AT_ONCE_ENTRIES) < DELETE_AT_ONCE_ENTRIES:
-        shutil.rmtree(folder, ignore_errors=True)
-        return
-    pid = fork_call(lambda: shutil.rmtree(folder, ignore_errors=True))
-    world.loop.child(pid, lambda status, usage: None)
-
-
-def _entries(folder: str, most: int) -> int:
-    count = 0
-    for _, folders, files in os.walk(folder):
-        count += len(folders) + len(files)
-        if count >= most:
-            break
-    return count
+def _remove_all(folder: str, names: list[str]) -> None:
+    for name in names:
+        remove_tree(os.path.join(folder, name))

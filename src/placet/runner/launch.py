@@ -10,7 +10,7 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional, Tuple
+    from typing import Any, Dict
 
     Json = Dict[str, Any]
 
@@ -148,6 +148,7 @@ class Launch:
         if len({item.name for item in self.inputs}) != len(self.inputs):
             raise Invalid("two inputs have the same name")
         self.allowed_hosts = _texts(document, "allowed_hosts")
+        self.checkpoints = document.get("checkpoints") is True
 
     @property
     def wants_sandbox(self) -> bool:
@@ -176,14 +177,14 @@ def _object(value: object, field: str) -> Json:
     raise Invalid(field + " must be an object")
 
 
-def _objects(document: Json, field: str) -> List[Json]:
+def _objects(document: Json, field: str) -> list[Json]:
     value = document.get(field) or []
     if not isinstance(value, list) or len(value) > LIST_MAX:
         raise Invalid(field + " must be a list of bounded length")
     return [_object(item, field) for item in value]
 
 
-def _text(document: Json, field: str, default: Optional[str], most: int = PATH_BYTES_MAX) -> Optional[str]:
+def _text(document: Json, field: str, default: str | None, most: int = PATH_BYTES_MAX) -> str | None:
     value = document.get(field)
     if value is None:
         return default
@@ -199,7 +200,7 @@ def _required(document: Json, field: str, most: int = PATH_BYTES_MAX) -> str:
     return value
 
 
-def _texts(document: Json, field: str) -> Tuple[str, ...]:
+def _texts(document: Json, field: str) -> tuple[str, ...]:
     value = document.get(field) or []
     if not isinstance(value, list) or len(value) > LIST_MAX:
         raise Invalid(field + " must be a list of bounded length")
@@ -209,7 +210,7 @@ def _texts(document: Json, field: str) -> Tuple[str, ...]:
     return tuple(value)
 
 
-def _environment(value: object) -> Dict[str, str]:
+def _environment(value: object) -> dict[str, str]:
     document = _object(value, "env")
     for name, content in document.items():
         if not name or "=" in name or "\0" in name or not isinstance(content, str) or "\0" in content:
@@ -217,7 +218,7 @@ def _environment(value: object) -> Dict[str, str]:
     return document
 
 
-def _number(document: Json, field: str, least: float) -> Optional[float]:
+def _number(document: Json, field: str, least: float) -> float | None:
     value = document.get(field)
     if value is None:
         return None
@@ -226,7 +227,7 @@ def _number(document: Json, field: str, least: float) -> Optional[float]:
     return float(value)
 
 
-def _whole(document: Json, field: str, least: int) -> Optional[int]:
+def _whole(document: Json, field: str, least: int) -> int | None:
     value = document.get(field)
     if value is None:
         return None

@@ -1,4 +1,6 @@
-"""One thread, one loop: readiness of descriptors, timers, and the ends of child processes. It knows nothing of attempts."""
+"""One thread, one loop: readiness of descriptors, timers, and the ends of child processes. It knows nothing of
+attempts.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ import time
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import resource
-    from typing import Callable, Dict, List, Optional, Tuple
+    from typing import Callable
 
     Ready = Callable[[], None]
     Ended = Callable[[int, resource.struct_rusage], None]
@@ -27,7 +29,7 @@ class Timer:
     def __init__(self, due: float, order: int, call: Ready) -> None:
         self.due = due
         self.order = order
-        self.call: Optional[Ready] = call
+        self.call: Ready | None = call
 
     def cancel(self) -> None:
         self.call = None
@@ -41,11 +43,11 @@ class Loop:
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
-        self._timers: List[Timer] = []
+        self._timers: list[Timer] = []
         self._order = 0
-        self._children: Dict[int, Ended] = {}
+        self._children: dict[int, Ended] = {}
         self._stopped = False
-        self._after_turn: List[Ready] = []
+        self._after_turn: list[Ready] = []
         read_end, self._wake_end = os.pipe()
         os.set_blocking(read_end, False)
         os.set_blocking(self._wake_end, False)
@@ -54,12 +56,12 @@ class Loop:
         signal.signal(signal.SIGCHLD, _ignore)
         signal.set_wakeup_fd(self._wake_end, warn_on_full_buffer=False)
 
-    def watch(self, descriptor: int, readable: Ready, writable: Optional[Ready] = None) -> None:
+    def watch(self, descriptor: int, readable: Ready, writable: Ready | None = None) -> None:
         """Call ``readable`` (and ``writable`` when given) while the descriptor is ready."""
         events = selectors.EVENT_READ | (selectors.EVENT_WRITE if writable else 0)
         self._selector.register(descriptor, events, (readable, writable))
 
-    def rewatch(self, descriptor: int, readable: Ready, writable: Optional[Ready] = None) -> None:
+    def rewatch(self, descriptor: int, readable: Ready, writable: Ready | None = None) -> None:
         """Change what is called for a watched descriptor."""
         events = selectors.EVENT_READ | (selectors.EVENT_WRITE if writable else 0)
         self._selector.modify(descriptor, events, (readable, writable))
@@ -145,7 +147,7 @@ class Loop:
                 ended(status, usage)
 
 
-def signalled(status: int) -> Tuple[Optional[int], Optional[int]]:
+def signalled(status: int) -> tuple[int | None, int | None]:
     """The exit code and the signal of a wait status; one of them is ``None``."""
     if os.WIFSIGNALED(status):
         return None, os.WTERMSIG(status)

@@ -6,18 +6,18 @@ import contextlib
 import os
 import signal
 
-from . import causes, fetch, program
-from .environments import Environments, is_network_trouble
-from .records import read_record, write_bytes, write_record
-from .spawn import fork_call
+from placet.runner import causes, program
+from placet.runner.environments import Environments, is_network_trouble
+from placet.runner.records import read_record, write_bytes, write_record
+from placet.runner.spawn import fork_call
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List
+    from typing import Any, Callable, Dict
 
-    from .attempt import Attempt
-    from .launch import Input
-    from .world import World
+    from placet.runner.attempt import Attempt
+    from placet.runner.launch import Input
+    from placet.runner.world import World
 
     Json = Dict[str, Any]
     Prepared = Callable[[Attempt, str], None]
@@ -41,7 +41,7 @@ class Preparing:
             if python is not None and python.text is not None:
                 write_bytes(attempt.path("script.py"), python.text.encode("utf-8", "surrogateescape"))
         except OSError as error:
-            self._failed(attempt, causes.CAUSE_START_FAILED, "cannot make its folders: {}".format(error))
+            self._failed(attempt, causes.CAUSE_START_FAILED, f"cannot make its folders: {error}")
             return
         if attempt.launch.python is None:
             self._inputs(attempt, "")
@@ -73,23 +73,20 @@ class Preparing:
             return
         attempt.enter(causes.INPUTS)
         self._world.changed(attempt)
-        remote: List[Input] = []
-        try:
-            for item in attempt.launch.inputs:
-                if item.kind == "http":
-                    remote.append(item)
-                else:
+        remote = [item for item in attempt.launch.inputs if item.kind == "http"]
+        for item in attempt.launch.inputs:
+            try:
+                if item.kind != "http":
                     _place(attempt, item)
-        except OSError as error:
-            self._failed(attempt, causes.CAUSE_INPUT, "input {!r}: {}".format(item.name, error))
-            return
+            except OSError as error:
+                self._failed(attempt, causes.CAUSE_INPUT, f"input {item.name!r}: {error}")
+                return
         if not remote:
             self._prepared(attempt, interpreter)
             return
-        most_bytes = attempt.launch.limits.disk_bytes or fetch.BYTES_MAX
-        pid = fork_call(lambda: _fetch_all(attempt, remote, most_bytes))
+        pid = fork_call(lambda: _fetch_all(attempt, remote))
         attempt.helper_pid = pid
-        self._world.loop.child(pid, lambda status, usage: self._fetched(attempt, pid, status, interpreter))
+        self._world.loop.child(pid, lambda status, _usage: self._fetched(attempt, pid, status, interpreter))
 
     def _fetched(self, attempt: Attempt, pid: int, status: int, interpreter: str) -> None:
         if attempt.helper_pid != pid:
@@ -106,9 +103,9 @@ class Preparing:
 def _place(attempt: Attempt, item: Input) -> None:
     """Make a local input visible.
 
-    A link and not a copy: inputs can be far larger than the free space, and a hard link would let the program change the
-    original as easily. Inside the sandbox the same path is bound read-only; without it the evidence says that nothing
-    protects the original.
+    A link and not a copy: inputs can be far larger than the free space, and a hard link would let the program change
+    the original as easily. Inside the sandbox the same path is bound read-only; without it the evidence says that
+    nothing protects the original.
     """
     target = attempt.path("inputs", item.name)
     if item.kind == "text":
@@ -123,8 +120,11 @@ def _place(attempt: Attempt, item: Input) -> None:
     os.symlink(os.path.realpath(item.source), target)
 
 
-def _fetch_all(attempt: Attempt, remote: List[Input], most_bytes: int) -> None:
-    """Runs in a child of its own: the guarded client blocks, the loop must not."""
+def _fetch_all(attempt: Attempt, remote: list[Input]) -> None:
+    """Runs in a child of its own: the guarded client blocks, the loop must not; only here its modules are loaded."""
+    from placet.runner import fetch
+
+    most_bytes = attempt.launch.limits.disk_bytes or fetch.BYTES_MAX
     fetched: Json = {}
     failure = ""
     for item in remote:
@@ -137,7 +137,7 @@ def _fetch_all(attempt: Attempt, remote: List[Input], most_bytes: int) -> None:
                 sha256=item.sha256,
             )
         except fetch.Refused as error:
-            failure = "input {!r}: {}".format(item.name, error)
+            failure = f"input {item.name!r}: {error}"
             break
         fetched[item.name] = got
     write_record(attempt.path("inputs.json"), {"fetched": fetched, "failure": failure})

@@ -12,7 +12,7 @@ import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Iterator, List, Optional, Set, Tuple
+    from typing import Iterator
 
 MARKER = "PLACET_ATTEMPT_KEY"
 PR_SET_CHILD_SUBREAPER = 36
@@ -23,15 +23,15 @@ def become_subreaper() -> bool:
     try:
         import ctypes
 
-        return ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+        return bool(ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
     except (ImportError, OSError, AttributeError):
         return False
 
 
-def belonging(key: str, session: Optional[int]) -> List[int]:
+def belonging(key: str, session: int | None) -> list[int]:
     """Living processes of the attempt: of its session, descended from one of those, or carrying its mark."""
-    parents: Dict[int, int] = {}
-    found: Set[int] = set()
+    parents: dict[int, int] = {}
+    found: set[int] = set()
     mark = (MARKER + "=" + key).encode("ascii")
     for pid, state, parent, sid in _table():
         if state in "ZX" or pid == os.getpid():
@@ -49,9 +49,9 @@ def belonging(key: str, session: Optional[int]) -> List[int]:
     return sorted(found)
 
 
-def marked() -> Dict[str, List[int]]:
+def marked() -> dict[str, list[int]]:
     """Every living process that carries the mark of any attempt, by its key."""
-    found: Dict[str, List[int]] = {}
+    found: dict[str, list[int]] = {}
     prefix = (MARKER + "=").encode("ascii")
     for pid, state, _, _ in _table():
         if state not in "ZX" and pid != os.getpid():
@@ -61,14 +61,14 @@ def marked() -> Dict[str, List[int]]:
     return found
 
 
-def kill(pids: List[int]) -> None:
+def kill(pids: list[int]) -> None:
     """SIGKILL to each; a dead one is no error."""
     for pid in pids:
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGKILL)
 
 
-def _table() -> Iterator[Tuple[int, str, int, int]]:
+def _table() -> Iterator[tuple[int, str, int, int]]:
     """Number, state, parent and session of every process."""
     try:
         names = os.listdir("/proc")
@@ -84,9 +84,9 @@ def _table() -> Iterator[Tuple[int, str, int, int]]:
             yield int(name), fields[0].decode("ascii"), int(fields[1]), int(fields[3])
 
 
-def _environment(pid: int) -> List[bytes]:
+def _environment(pid: int) -> list[bytes]:
     try:
-        with open("/proc/{}/environ".format(pid), "rb") as file:
+        with open(f"/proc/{pid}/environ", "rb") as file:
             return file.read(1024 * 1024).split(b"\0")
     except OSError:
         return []

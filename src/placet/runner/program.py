@@ -2,37 +2,44 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import sys
 
-from . import sandbox
-from .processes import MARKER
-from .spawn import Program
+from placet.runner import sandbox
+from placet.runner.processes import MARKER
+from placet.runner.spawn import Program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, List, Tuple
-
-    from .attempt import Attempt
-    from .world import World
+    from placet.runner.attempt import Attempt
+    from placet.runner.world import World
 
 INNER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inner.py")
-DEVICES_NONE = ""
+PRIVATE_TMP = sandbox.PRIVATE_TMP
 
 
 def make_folders(world: World, attempt: Attempt) -> None:
     """The folders a program is promised."""
-    for name in ("work", "tmp", "outputs", "inputs"):
-        os.mkdir(attempt.path(name), 0o700)
-    if os.path.isdir(checkpoints(world, attempt)):
-        return
-    os.makedirs(checkpoints(world, attempt), mode=0o700, exist_ok=True)
+    for name in attempt.folders:
+        # A spare folder has its work folder already, empty.
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(attempt.path(name), 0o700)
+    if attempt.launch.checkpoints:
+        os.makedirs(checkpoints(world, attempt), mode=0o700, exist_ok=True)
 
 
 def checkpoints(world: World, attempt: Attempt) -> str:
-    """Shared by the attempts of one workload, so that a later one can resume."""
-    return os.path.join(world.layout.checkpoints, attempt.launch.workload_id)
+    """Shared by the attempts of a workload that says it resumes; else the work folder."""
+    if attempt.launch.checkpoints:
+        return world.layout.checkpoints + "/" + attempt.launch.workload_id
+    return attempt.path("work")
+
+
+def _place(attempt: Attempt, name: str) -> str:
+    """One of its folders; the work folder stands in for those that a plain attempt does not have."""
+    return attempt.path(name if name in attempt.folders else "work")
 
 
 def describe(world: World, attempt: Attempt, stdout: int, stderr: int, interpreter: str) -> Program:
@@ -51,7 +58,7 @@ def describe(world: World, attempt: Attempt, stdout: int, stderr: int, interpret
     return program
 
 
-def _environment(world: World, attempt: Attempt) -> Dict[str, str]:
+def _environment(world: World, attempt: Attempt) -> dict[str, str]:
     launch = attempt.launch
     inside = attempt.sandboxed
     devices = world.capacity.devices_of(attempt.key)
@@ -59,15 +66,15 @@ def _environment(world: World, attempt: Attempt) -> Dict[str, str]:
     env = {
         "PATH": world.settings.path,
         "HOME": attempt.path("work"),
-        "TMPDIR": "/tmp" if inside else attempt.path("tmp"),  # noqa: S108 - the sandbox's own
+        "TMPDIR": PRIVATE_TMP if inside else _place(attempt, "tmp"),
         "LANG": "C.UTF-8",
         "PYTHONUNBUFFERED": "1",
         "CUDA_VISIBLE_DEVICES": visible,
         "NVIDIA_VISIBLE_DEVICES": visible or "none",
         "PLACET_WORKLOAD_ID": launch.workload_id,
         "PLACET_ATTEMPT": str(launch.epoch),
-        "PLACET_INPUTS": "/inputs" if inside else attempt.path("inputs"),
-        "PLACET_OUTPUTS": "/outputs" if inside else attempt.path("outputs"),
+        "PLACET_INPUTS": "/inputs" if inside else _place(attempt, "inputs"),
+        "PLACET_OUTPUTS": "/outputs" if inside else _place(attempt, "outputs"),
         "PLACET_CHECKPOINTS": checkpoints(world, attempt),
     }
     env.update(launch.env)
@@ -75,7 +82,7 @@ def _environment(world: World, attempt: Attempt) -> Dict[str, str]:
     return env
 
 
-def _sandboxed(world: World, attempt: Attempt, cwd: str, argv: List[str], interpreter: str) -> List[str]:
+def _sandboxed(world: World, attempt: Attempt, cwd: str, argv: list[str], interpreter: str) -> list[str]:
     view = sandbox.Sandbox(cwd, attempt.path("tmp"), attempt.path("outputs"))
     work = attempt.path("work")
     view.writable = [work, checkpoints(world, attempt)]
@@ -99,12 +106,14 @@ def _sandboxed(world: World, attempt: Attempt, cwd: str, argv: List[str], interp
 def _is_hidden(world: World, path: str) -> bool:
     """Whether the path would not be seen inside without being named."""
     real = os.path.realpath(path)
-    return any(real == place or real.startswith(place + "/") for place in ("/tmp", os.path.realpath(world.layout.data)))  # noqa: S108
+    return any(
+        real == place or real.startswith(place + "/") for place in (PRIVATE_TMP, os.path.realpath(world.layout.data))
+    )
 
 
-def _limits(world: World, attempt: Attempt) -> List[Tuple[int, int]]:
+def _limits(world: World, attempt: Attempt) -> list[tuple[int, int]]:
     """Bounds by rlimit: those for which no control group stands in."""
-    limits: List[Tuple[int, int]] = []
+    limits: list[tuple[int, int]] = []
     bounds = attempt.launch.limits
     if bounds.disk_bytes is not None:
         limits.append((resource.RLIMIT_FSIZE, bounds.disk_bytes))
@@ -115,7 +124,7 @@ def _limits(world: World, attempt: Attempt) -> List[Tuple[int, int]]:
     return limits
 
 
-def held_by(world: World, attempt: Attempt) -> List[str]:
+def held_by(world: World, attempt: Attempt) -> list[str]:
     """Which mechanism holds each bound, for the evidence."""
     bounds = attempt.launch.limits
     kinds = world.groups.kinds

@@ -1,7 +1,8 @@
 """Where the runner keeps things in the data folder, and how a record gets there whole or not at all.
 
-Records survive a killed process. They are not forced to disk: after a power loss the machine has another boot id, nothing
-of what ran is left, and a record that did not reach the disk means no more than "its outcome is not known here".
+Records survive a killed process. They are not forced to disk: after a power loss the machine has another boot id,
+nothing of what ran is left, and a record that did not reach the disk means no more than "its outcome is not known
+here".
 """
 
 from __future__ import annotations
@@ -43,13 +44,22 @@ class Layout:
         self.checkpoints = os.path.join(data, "checkpoints")
         self.cache = os.path.join(data, "cache")
         self.trash = os.path.join(data, "supervisor", "trash")
+        self.spares = os.path.join(data, "supervisor", "spares")
         self.lock = os.path.join(self.supervisor, "lock")
         self.log = os.path.join(self.supervisor, "log")
         self.socket = os.path.join(self.supervisor, "sock")
 
     def create(self) -> None:
         """Make the folders that must exist; idempotent."""
-        for folder in (self.data, self.supervisor, self.attempts, self.environments, self.checkpoints, self.trash):
+        for folder in (
+            self.data,
+            self.supervisor,
+            self.attempts,
+            self.environments,
+            self.checkpoints,
+            self.trash,
+            self.spares,
+        ):
             os.makedirs(folder, mode=FOLDER_MODE, exist_ok=True)
 
     def attempt(self, key: str) -> str:
@@ -65,14 +75,37 @@ def write_record(path: str, document: object) -> None:
 def write_bytes(path: str, data: bytes) -> None:
     """Replace ``path`` by the bytes, atomically for every reader."""
     temporary = path + ".new"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         view = memoryview(data)
         while view:
             view = view[os.write(descriptor, view) :]
+        # A spare file may be longer; cutting it first would make the file system write it out at once.
+        os.ftruncate(descriptor, len(data))
     finally:
         os.close(descriptor)
     os.rename(temporary, path)
+
+
+def remove_tree(path: str) -> None:
+    """Delete a folder and all below it, as far as that can be done; links are removed and not followed."""
+    try:
+        with os.scandir(path) as found:
+            entries = list(found)
+    except OSError:
+        return
+    for entry in entries:
+        try:
+            if entry.is_dir(follow_symlinks=False):
+                remove_tree(entry.path)
+            else:
+                os.unlink(entry.path)
+        except OSError:
+            continue
+    try:
+        os.rmdir(path)
+    except OSError:
+        return
 
 
 def read_record(path: str) -> Json | None:

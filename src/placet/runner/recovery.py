@@ -1,23 +1,24 @@
-"""Start-up after an earlier supervisor: kill what it left running, record that it was lost, collect what had ended well."""
+"""Start-up after an earlier supervisor: kill what it left running, record that it was lost, collect what had ended
+well.
+"""
 
 from __future__ import annotations
 
 import os
-import shutil
 import time
 
-from . import causes, processes
-from .attempt import Attempt
-from .launch import Invalid, Launch
-from .records import read_record, write_record
-from .streams import Stream
+from placet.runner import causes, processes
+from placet.runner.attempt import Attempt
+from placet.runner.launch import Invalid, Launch
+from placet.runner.records import read_record, remove_tree, write_record
+from placet.runner.streams import Stream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List
+    from typing import Any, Dict
 
-    from .keeper import Keeper
-    from .world import World
+    from placet.runner.keeper import Keeper
+    from placet.runner.world import World
 
     Json = Dict[str, Any]
 
@@ -27,14 +28,14 @@ KILL_PAUSE_S = 0.01
 
 def recover(world: World, keeper: Keeper) -> None:
     """Bring every attempt in the data folder to a known state before the first controller is heard."""
-    lost: List[Attempt] = []
-    finished: List[Attempt] = []
+    lost: list[Attempt] = []
+    finished: list[Attempt] = []
     for name in sorted(os.listdir(world.layout.attempts)):
         folder = world.layout.attempt(name)
         attempt = _read(folder)
         if attempt is None:
             # Its launch record was never completed, so nothing of it was ever accepted.
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_tree(folder)
             continue
         record = read_record(attempt.path("exit.json"))
         if record is None:
@@ -44,15 +45,16 @@ def recover(world: World, keeper: Keeper) -> None:
             finished.append(attempt)
     kill_everything(world, {attempt.key for attempt in lost})
     keeper.environments.remove_unfinished()
-    shutil.rmtree(world.layout.trash, ignore_errors=True)
-    os.makedirs(world.layout.trash, mode=0o700, exist_ok=True)
+    for folder in (world.layout.trash, world.layout.spares):
+        remove_tree(folder)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
     for attempt in lost:
         _record_loss(world, attempt)
     for attempt in finished + lost:
         keeper.adopt(attempt)
 
 
-def kill_everything(world: World, keys: "set[str]") -> None:
+def kill_everything(world: World, keys: set[str]) -> None:
     """Kill all that an earlier supervisor started and wait until it is gone. Raises ``TimeoutError``."""
     end = time.monotonic() + KILL_WAIT_S
     while True:
@@ -70,13 +72,15 @@ def kill_everything(world: World, keys: "set[str]") -> None:
         time.sleep(KILL_PAUSE_S)
 
 
-def _read(folder: str) -> "Attempt | None":
+def _read(folder: str) -> Attempt | None:
     record = read_record(os.path.join(folder, "launch.json"))
     if record is None:
         return None
     try:
         launch = Launch(record.get("launch") or {})
     except Invalid:
+        return None
+    if launch.key != os.path.basename(folder):
         return None
     attempt = Attempt(launch, folder, str(record.get("supervisor") or ""))
     attempt.evidence["boot_id"] = str(record.get("boot_id") or "")

@@ -1,4 +1,6 @@
-"""The time in which user code may run: start, watch the bounds, end it, make sure that nothing of it is left, record."""
+"""The time in which user code may run: start, watch the bounds, end it, make sure that nothing of it is left,
+record.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +9,19 @@ import os
 import signal
 import socket
 
-from . import causes, processes, program
-from .disk import Tally
-from .loop import signalled
-from .records import wall_ms, write_record
-from .streams import Stream
+from placet.runner import causes, processes, program
+from placet.runner.disk import Tally
+from placet.runner.loop import signalled
+from placet.runner.records import wall_ms, write_record
+from placet.runner.streams import Stream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import resource
-    from typing import Callable, List, Tuple
+    from typing import Callable
 
-    from .attempt import Attempt
-    from .world import World
+    from placet.runner.attempt import Attempt
+    from placet.runner.world import World
 
     Then = Callable[[Attempt], None]
 
@@ -51,7 +53,9 @@ class Running:
             attempt.timers["disk"] = later(DISK_SCAN_S, lambda: self._scan(attempt, None))
 
     def end(self, attempt: Attempt, cause: str, detail: str, grace_s: float) -> None:
-        """Ask the program to end, and make it end after the grace time. The first cause stays; a shorter grace counts."""
+        """Ask the program to end, and make it end after the grace time. The first cause stays; a shorter grace
+        counts.
+        """
         if attempt.ending is None:
             attempt.ending = cause
             attempt.ending_detail = detail
@@ -79,7 +83,7 @@ class Running:
         attempt.sandboxed = launch.wants_sandbox and world.bubblewrap is not None
         limits = launch.limits
         attempt.group = world.groups.acquire(limits.memory_bytes, limits.cpu_cores, limits.processes)
-        ends: List[int] = []
+        ends: list[int] = []
         try:
             for name in (causes.STDOUT, causes.STDERR):
                 path = attempt.path("logs", name)
@@ -102,7 +106,7 @@ class Running:
         world.loop.child(attempt.pid, lambda status, usage: self._main_ended(attempt, status, usage))
         world.loop.watch(attempt.report, lambda: self._read_report(attempt))
 
-    def _report_channel(self, sandboxed: bool) -> Tuple[int, int]:
+    def _report_channel(self, sandboxed: bool) -> tuple[int, int]:
         if not sandboxed:
             read_end, write_end = os.pipe()
             os.set_blocking(read_end, False)
@@ -128,7 +132,7 @@ class Running:
                     self._begun(attempt)
                 self._close_report(attempt)
 
-    def _reported(self, attempt: Attempt, words: List[str]) -> None:
+    def _reported(self, attempt: Attempt, words: list[str]) -> None:
         if words[0] == "S":
             self._begun(attempt)
         elif words[0] == "X":
@@ -157,12 +161,12 @@ class Running:
 
     def _overdue(self, attempt: Attempt) -> None:
         limits = attempt.launch.limits
-        self.end(attempt, causes.CAUSE_TIMEOUT, "ran longer than {:g} s".format(limits.runtime_s or 0), limits.grace_s)
+        self.end(attempt, causes.CAUSE_TIMEOUT, f"ran longer than {limits.runtime_s or 0:g} s", limits.grace_s)
 
     def _scan(self, attempt: Attempt, tally: Tally | None) -> None:
         most = attempt.launch.limits.disk_bytes or 0
         if tally is None:
-            folders = [attempt.path(name) for name in ("work", "tmp", "outputs")]
+            folders = [attempt.path(name) for name in attempt.folders]
             tally = Tally(folders)
         total = tally.step()
         if total is None and tally.total_bytes <= most:
@@ -170,7 +174,7 @@ class Running:
             return
         attempt.usage["disk_bytes"] = tally.total_bytes
         if tally.total_bytes > most:
-            self.end(attempt, causes.CAUSE_DISK_LIMIT, "wrote more than {} bytes".format(most), 0.0)
+            self.end(attempt, causes.CAUSE_DISK_LIMIT, f"wrote more than {most} bytes", 0.0)
             return
         attempt.timers["disk"] = self._world.loop.later(DISK_SCAN_S, lambda: self._scan(attempt, None))
 
@@ -212,10 +216,7 @@ class Running:
 
     def _contain(self, attempt: Attempt, status: int, pause_s: float) -> None:
         """The main process's end is the end: whatever it left behind is killed before anything is recorded."""
-        if attempt.group is not None:
-            left = attempt.group.members()
-        else:
-            left = processes.belonging(attempt.key, attempt.pid)
+        left = self._alive(attempt)
         if not left:
             self._conclude(attempt, status)
             return
@@ -226,6 +227,11 @@ class Running:
             processes.kill(left)
         again_s = min(pause_s * 2, LEFT_ALIVE_MOST_S)
         attempt.timers["contain"] = self._world.loop.later(pause_s, lambda: self._contain(attempt, status, again_s))
+
+    def _alive(self, attempt: Attempt) -> list[int]:
+        if attempt.group is not None:
+            return attempt.group.members()
+        return processes.belonging(attempt.key, attempt.pid)
 
     def _conclude(self, attempt: Attempt, status: int) -> None:
         attempt.cancel_timers()
@@ -281,7 +287,7 @@ class Running:
         """Nothing to do: the end of the main process decides, and it drains."""
 
 
-def _cause(attempt: Attempt, ooms: int) -> Tuple[str, str]:
+def _cause(attempt: Attempt, ooms: int) -> tuple[str, str]:
     """The cause by proof, and a sentence."""
     if attempt.ending is not None:
         return attempt.ending, attempt.ending_detail
@@ -290,20 +296,20 @@ def _cause(attempt: Attempt, ooms: int) -> Tuple[str, str]:
         name = attempt.evidence.get("start_errno", "")
         number = getattr(errno, str(name), 0)
         reason = os.strerror(number) if number else "the sandbox could not be set up, see stderr"
-        return causes.CAUSE_START_FAILED, "could not begin ({}): {}".format(step, reason)
+        return causes.CAUSE_START_FAILED, f"could not begin ({step}): {reason}"
     if ooms and attempt.exit_code != 0:
-        return causes.CAUSE_OOM, "the kernel killed {} of its processes for lack of memory".format(ooms)
+        return causes.CAUSE_OOM, f"the kernel killed {ooms} of its processes for lack of memory"
     if attempt.signal == signal.SIGXFSZ:
         return causes.CAUSE_DISK_LIMIT, "wrote a file longer than the disk limit"
     if attempt.signal == signal.SIGKILL:
         return causes.CAUSE_KILLED, "killed by SIGKILL from outside; nothing proves why"
     if attempt.signal is not None:
-        return causes.CAUSE_SIGNALLED, "ended by {}".format(_signal_name(attempt.signal))
-    return causes.CAUSE_EXITED, "exited with code {}".format(attempt.exit_code)
+        return causes.CAUSE_SIGNALLED, f"ended by {_signal_name(attempt.signal)}"
+    return causes.CAUSE_EXITED, f"exited with code {attempt.exit_code}"
 
 
 def _signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
     except ValueError:
-        return "signal {}".format(number)
+        return f"signal {number}"

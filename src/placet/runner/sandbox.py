@@ -6,13 +6,15 @@ It is a matter of names and of guarding what must not be written, not a prison f
 from __future__ import annotations
 
 import os
-import shutil
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, List, Optional, Sequence, Tuple
+    from typing import Sequence
 
 # Bound in another way than the rest of the root folder, or made anew.
+# Inside, this name leads to the scratch folder of the attempt.
+PRIVATE_TMP = "/tmp"  # noqa: S108 - never the shared one
+PLACES = ("/usr/local/bin/bwrap", "/usr/bin/bwrap", "/bin/bwrap")
 SPECIAL = ("proc", "dev", "tmp", "inputs", "outputs", "sys")
 
 
@@ -25,24 +27,27 @@ class Sandbox:
         self.cwd = cwd
         self.scratch = scratch
         self.outputs = outputs
-        self.inputs: List[Tuple[str, str]] = []
-        self.writable: List[str] = []
-        self.readable: List[str] = []
+        self.inputs: list[tuple[str, str]] = []
+        self.writable: list[str] = []
+        self.readable: list[str] = []
 
 
-def find() -> Optional[str]:
+def find() -> str | None:
     """The bubblewrap program, if it is installed."""
-    return shutil.which("bwrap", path="/usr/local/bin:/usr/bin:/bin")
+    for path in PLACES:
+        if os.access(path, os.X_OK):
+            return path
+    return None
 
 
-def command_line(program: str, sandbox: Sandbox, hidden: str, argv: Sequence[str], inner: Sequence[str]) -> List[str]:
+def command_line(program: str, sandbox: Sandbox, hidden: str, argv: Sequence[str], inner: Sequence[str]) -> list[str]:
     """The whole command line; ``hidden`` is the data folder, of which only what is listed is seen."""
     line = [program, "--die-with-parent", "--unshare-pid", "--unshare-ipc", "--new-session"]
     if os.getuid() == 0:
         # Root without its powers, except to read what it could read before.
         line += ["--cap-drop", "ALL", "--cap-add", "CAP_DAC_READ_SEARCH"]
     line += _root()
-    line += ["--proc", "/proc", "--dev-bind", "/dev", "/dev", "--bind", sandbox.scratch, "/tmp"]  # noqa: S108 - its own
+    line += ["--proc", "/proc", "--dev-bind", "/dev", "/dev", "--bind", sandbox.scratch, PRIVATE_TMP]
     line += ["--tmpfs", hidden]
     for path in sandbox.readable:
         line += ["--ro-bind", path, path]
@@ -55,9 +60,9 @@ def command_line(program: str, sandbox: Sandbox, hidden: str, argv: Sequence[str
     return line + list(inner) + list(argv)
 
 
-def _root() -> List[str]:
-    line: List[str] = []
-    kept: Dict[str, str] = {}
+def _root() -> list[str]:
+    line: list[str] = []
+    kept: dict[str, str] = {}
     with os.scandir("/") as entries:
         for entry in sorted(entries, key=lambda each: each.name):
             if entry.name in SPECIAL:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import fcntl
 import os
 import signal
 import socket
+import sys
 import time
 import traceback
 
-from .records import Layout
-from .recovery import recover
-from .verbs import Desk
-from .wire import Connection, listen
-from .world import World
+from placet.runner.records import Layout
+from placet.runner.recovery import recover
+from placet.runner.verbs import Desk
+from placet.runner.wire import Connection, listen
+from placet.runner.world import World
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import List, Optional
+    pass
 
 IDLE_EXIT_S = 600.0
 CHECK_S = 5.0
@@ -36,7 +36,7 @@ class Service:
         self._idle_exit_s = idle_exit_s
         self._idle_since_s = time.monotonic()
         self.desk = Desk(world)
-        self._listener: Optional[socket.socket] = None
+        self._listener: socket.socket | None = None
 
     def open(self) -> None:
         """Recover, then listen."""
@@ -92,15 +92,10 @@ class Service:
         return (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino)
 
 
-def main(arguments: Optional[List[str]] = None) -> int:
+def main(arguments: list[str] | None = None) -> int:
     """Start detached, unless another supervisor has the folder; say on standard output which of the two it is."""
-    parser = argparse.ArgumentParser(prog="supervisor")
-    parser.add_argument("--data", required=True)
-    parser.add_argument("--idle-exit-s", type=float, default=IDLE_EXIT_S)
-    parser.add_argument("--no-groups", action="store_true", help="do without control groups")
-    parser.add_argument("--no-sandbox", action="store_true", help="do without bubblewrap")
-    options = parser.parse_args(arguments)
-    layout = Layout(os.path.realpath(options.data))
+    given = _options(sys.argv[1:] if arguments is None else arguments)
+    layout = Layout(os.path.realpath(given["--data"]))
     os.umask(0o077)
     layout.create()
     answer = os.dup(1)
@@ -112,8 +107,8 @@ def main(arguments: Optional[List[str]] = None) -> int:
         os.write(answer, TAKEN)
         return 0
     try:
-        world = World(layout, not options.no_groups, not options.no_sandbox)
-        service = Service(world, lock, options.idle_exit_s)
+        world = World(layout, "--no-groups" not in given, "--no-sandbox" not in given)
+        service = Service(world, lock, float(given.get("--idle-exit-s", IDLE_EXIT_S)))
         service.open()
         # Whoever started us may be gone already.
         with contextlib.suppress(OSError):
@@ -124,6 +119,20 @@ def main(arguments: Optional[List[str]] = None) -> int:
         _log(traceback.format_exc())
         raise
     return 0
+
+
+def _options(arguments: list[str]) -> dict[str, str]:
+    """``--name=value`` and ``--name``: ``--data=FOLDER``, ``--idle-exit-s=SECONDS``, ``--no-groups``, ``--no-sandbox``.
+
+    A parser from the library would cost every fork the memory it takes.
+    """
+    given = {}
+    for argument in arguments:
+        name, _, value = argument.partition("=")
+        given[name] = value
+    if not given.get("--data"):
+        raise SystemExit("usage: supervisor.py --data=FOLDER [--idle-exit-s=SECONDS] [--no-groups] [--no-sandbox]")
+    return given
 
 
 def _detach(layout: Layout) -> bool:
@@ -146,7 +155,7 @@ def _detach(layout: Layout) -> bool:
     return True
 
 
-def _take_lock(layout: Layout) -> Optional[int]:
+def _take_lock(layout: Layout) -> int | None:
     lock = os.open(layout.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -154,7 +163,7 @@ def _take_lock(layout: Layout) -> Optional[int]:
         os.close(lock)
         return None
     os.ftruncate(lock, 0)
-    os.write(lock, "{}\n".format(os.getpid()).encode("ascii"))
+    os.write(lock, f"{os.getpid()}\n".encode("ascii"))
     return lock
 
 

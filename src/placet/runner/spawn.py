@@ -1,7 +1,7 @@
 """Starts one program: fork, set up in the child, exec; a failure before the program begins is reported with its proof.
 
-The child tells which step failed and why over a pipe that the exec closes; end of file on it without a word means that the
-program has begun.
+The child tells which step failed and why over a pipe that the exec closes; end of file on it without a word means
+that the program has begun.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Dict, List, Optional, Sequence, Tuple
+    from typing import Callable, Sequence
 
 OOM_SCORE_ADJUSTMENT = b"500"
 STEPS = ("session", "groups", "limits", "folder", "streams", "exec")
@@ -24,14 +24,14 @@ class Program:
 
     __slots__ = ("argv", "cwd", "env", "groups", "kept", "limits", "report", "stderr", "stdout")
 
-    def __init__(self, argv: Sequence[str], env: Dict[str, str], cwd: str, stdout: int, stderr: int) -> None:
+    def __init__(self, argv: Sequence[str], env: dict[str, str], cwd: str, stdout: int, stderr: int) -> None:
         self.argv = list(argv)
         self.env = env
         self.cwd = cwd
         self.stdout = stdout
         self.stderr = stderr
         self.groups: Sequence[int] = ()
-        self.limits: List[Tuple[int, int]] = []
+        self.limits: list[tuple[int, int]] = []
         self.report = -1
         self.kept = -1
 
@@ -85,7 +85,7 @@ class Spawner:
             os.execvpe(program.argv[0], program.argv, program.env)  # noqa: S606 - starting programs is the purpose
         except BaseException as error:  # noqa: BLE001 - nothing may leave a forked child but its exit
             number = error.errno if isinstance(error, OSError) and error.errno else 0
-            os.write(program.report, "E {} {}\n".format(number, STEPS[step]).encode("ascii"))
+            os.write(program.report, f"E {number} {STEPS[step]}\n".encode("ascii"))
         finally:
             os._exit(127)
 
@@ -103,14 +103,14 @@ def fork_call(call: Callable[[], None], quiet: int = -1) -> int:
             status = 0
         except BaseException as error:  # noqa: BLE001 - nothing may leave a forked child but its exit
             if quiet >= 0:
-                os.write(quiet, "{}: {}".format(type(error).__name__, error).encode("utf-8", "replace"))
+                os.write(quiet, f"{type(error).__name__}: {error}".encode("utf-8", "replace"))
         finally:
             os._exit(status)
     return pid
 
 
-def _within(kind: int, bound: int) -> Tuple[int, int]:
-    hard: Optional[int] = resource.getrlimit(kind)[1]
+def _within(kind: int, bound: int) -> tuple[int, int]:
+    hard: int | None = resource.getrlimit(kind)[1]
     if hard is not None and hard != resource.RLIM_INFINITY:
         bound = min(bound, hard)
     return bound, bound

@@ -1,7 +1,7 @@
 """Captures what a program writes: bytes from a pipe into a file, bounded, never blocking the program.
 
-A stream is addressed by byte offsets. What exceeds the bound is still read and counted, so the program goes on; the loss is
-recorded as a gap.
+A stream is addressed by byte offsets. What exceeds the bound is still read and counted, so the program goes on; the
+loss is recorded as a gap.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Optional
+    from typing import Any, Callable, Dict
 
-    from .loop import Loop
+    from placet.runner.loop import Loop
 
     Json = Dict[str, Any]
 
@@ -49,7 +49,7 @@ class Stream:
         self._closed = closed
         self._file = -1
         self._widened = False
-        self._changed: Optional[Callable[[], None]] = None
+        self._changed: Callable[[], None] | None = None
         self.name = name
         self.path = path
         self.most_bytes = most_bytes
@@ -89,7 +89,7 @@ class Stream:
     def account(self) -> Json:
         """Byte counts and gaps; final once the stream is done."""
         lost = self.total_bytes - self.kept_bytes
-        gaps: List[Json] = []
+        gaps: list[Json] = []
         if lost:
             gaps.append({"offset": self.kept_bytes, "dropped_bytes": lost, "why": self.why_lost})
         return {"bytes_total": self.total_bytes, "bytes_kept": self.kept_bytes, "sealed": self.done, "gaps": gaps}
@@ -132,11 +132,15 @@ class Stream:
             self.why_lost = os.strerror(error.errno or 0)
             return
         if count > room:
-            self.why_lost = "limit of {} bytes".format(self.most_bytes)
+            self.why_lost = f"limit of {self.most_bytes} bytes"
 
     def _create(self) -> None:
-        os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
-        self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        try:
+            os.rename(self.path + ".new", self.path)
+        except FileNotFoundError:
+            os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
+        self._file = os.open(self.path, flags, 0o600)
 
     def _widen(self) -> None:
         try:

@@ -1,23 +1,24 @@
 """The protocol: what a controller may say to the supervisor and what it hears back, one JSON object per line.
 
-A request has ``id`` and ``verb``; its reply has the same ``id`` and either ``ok`` with the answer or ``refused`` with ``code``
-and ``detail``. Lines without an ``id`` are hints (``permit_wanted``, ``changed``, ``capacity``): a reason to look, never more.
+A request has ``id`` and ``verb``; its reply has the same ``id`` and either ``ok`` with the answer or ``refused``
+with ``code`` and ``detail``. Lines without an ``id`` are hints (``permit_wanted``, ``changed``, ``capacity``): a
+reason to look, never more.
 """
 
 from __future__ import annotations
 
-from . import causes
-from .keeper import Keeper, Refusal
-from .launch import Invalid, checked_key
-from .records import encode
+from placet.runner import causes
+from placet.runner.keeper import Keeper, Refusal
+from placet.runner.launch import Invalid, checked_key
+from placet.runner.records import encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List
+    from typing import Any, Callable, Dict
 
-    from .attempt import Attempt
-    from .wire import Connection
-    from .world import World
+    from placet.runner.attempt import Attempt
+    from placet.runner.wire import Connection
+    from placet.runner.world import World
 
     Json = Dict[str, Any]
 
@@ -30,9 +31,9 @@ class Desk:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self.connections: List[Connection] = []
+        self.connections: list[Connection] = []
         self.keeper = Keeper(world, self._want_permit)
-        self._verbs: Dict[str, Callable[[Connection, Json], Json]] = {
+        self._verbs: dict[str, Callable[[Connection, Json], Json]] = {
             "hello": self._hello,
             "configure": self._configure,
             "start": self._start,
@@ -51,14 +52,14 @@ class Desk:
         verb = self._verbs.get(str(document.get("verb")))
         try:
             if verb is None:
-                raise Refusal(causes.REFUSED_UNKNOWN_VERB, "this supervisor speaks protocol {}".format(PROTOCOL))
+                raise Refusal(causes.REFUSED_UNKNOWN_VERB, f"this supervisor speaks protocol {PROTOCOL}")
             reply["ok"] = verb(connection, document)
         except Refusal as refusal:
             reply["refused"] = {"code": refusal.code, "detail": refusal.detail}
         except Invalid as invalid:
             reply["refused"] = {"code": causes.REFUSED_INVALID, "detail": str(invalid)}
         except (TypeError, ValueError, KeyError, AttributeError) as error:
-            detail = "{}: {}".format(type(error).__name__, error)
+            detail = f"{type(error).__name__}: {error}"
             reply["refused"] = {"code": causes.REFUSED_INVALID, "detail": detail}
         connection.send(reply)
 

@@ -10,7 +10,7 @@ import unicodedata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional, Tuple
+    from typing import Any, Dict
 
     Json = Dict[str, Any]
 
@@ -31,7 +31,7 @@ class Found:
 
     __slots__ = ("parts", "size_bytes")
 
-    def __init__(self, parts: Tuple[str, ...], size_bytes: int) -> None:
+    def __init__(self, parts: tuple[str, ...], size_bytes: int) -> None:
         self.parts = parts
         self.size_bytes = size_bytes
 
@@ -45,8 +45,8 @@ class Walk:
     """One pass over one root for one pattern. ``entries_max`` bounds the work."""
 
     def __init__(self, root: str, pattern: str, entries_max: int) -> None:
-        self.files: List[Found] = []
-        self.skipped: List[Json] = []
+        self.files: list[Found] = []
+        self.skipped: list[Json] = []
         self._left = entries_max
         self._pattern = pattern
         fixed, self._matcher = _split(pattern)
@@ -56,7 +56,7 @@ class Walk:
         finally:
             os.close(self._root)
 
-    def _descend(self, fixed: List[str]) -> None:
+    def _descend(self, fixed: list[str]) -> None:
         folder = os.dup(self._root)
         try:
             for index, part in enumerate(fixed):
@@ -78,7 +78,7 @@ class Walk:
         finally:
             os.close(folder)
 
-    def _below(self, folder: int, parts: Tuple[str, ...]) -> None:
+    def _below(self, folder: int, parts: tuple[str, ...]) -> None:
         if len(parts) > DEPTH_MAX:
             self._skip(parts, "is nested too deeply")
             return
@@ -98,18 +98,18 @@ class Walk:
             elif self._matcher is None or self._matcher.match("/".join(path)):
                 self._take(path, entry)
 
-    def _enter(self, folder: int, name: str, path: Tuple[str, ...]) -> None:
+    def _enter(self, folder: int, name: str, path: tuple[str, ...]) -> None:
         try:
             inner = os.open(name, OPEN_FLAGS | os.O_DIRECTORY, dir_fd=folder)
         except OSError as error:
-            self._skip(path, "cannot be opened: {}".format(os.strerror(error.errno or 0)))
+            self._skip(path, f"cannot be opened: {os.strerror(error.errno or 0)}")
             return
         try:
             self._below(inner, path)
         finally:
             os.close(inner)
 
-    def _take(self, parts: Tuple[str, ...], entry: os.stat_result) -> None:
+    def _take(self, parts: tuple[str, ...], entry: os.stat_result) -> None:
         reason = _unfit_name(parts) or _unfit_kind(entry)
         if reason is not None:
             self._skip(parts, reason)
@@ -118,13 +118,13 @@ class Walk:
         else:
             self.files.append(Found(parts, entry.st_size))
 
-    def _skip(self, parts: Tuple[str, ...], reason: str) -> None:
+    def _skip(self, parts: tuple[str, ...], reason: str) -> None:
         if len(self.skipped) < SKIPPED_MAX:
             path = "/".join(parts).encode("utf-8", "backslashreplace").decode("utf-8")
             self.skipped.append({"path": path[:NAME_BYTES_MAX], "reason": reason})
 
 
-def open_file(root: int, parts: Tuple[str, ...]) -> int:
+def open_file(root: int, parts: tuple[str, ...]) -> int:
     """A descriptor of the regular file, no component of its path being a link. Raises ``OSError``."""
     folder = os.dup(root)
     try:
@@ -141,10 +141,10 @@ def open_file(root: int, parts: Tuple[str, ...]) -> int:
     return file
 
 
-def _split(pattern: str) -> Tuple[List[str], Optional[re.Pattern[str]]]:
+def _split(pattern: str) -> tuple[list[str], re.Pattern[str] | None]:
     """The leading parts without magic characters, and what the whole relative path must match, if there is magic."""
     parts = pattern.split("/") if pattern else []
-    fixed: List[str] = []
+    fixed: list[str] = []
     for part in parts:
         if MAGIC & set(part):
             break
@@ -154,8 +154,8 @@ def _split(pattern: str) -> Tuple[List[str], Optional[re.Pattern[str]]]:
     return fixed, re.compile("".join(_translate(parts)) + r"\Z", re.DOTALL)
 
 
-def _translate(parts: List[str]) -> List[str]:
-    pieces: List[str] = []
+def _translate(parts: list[str]) -> list[str]:
+    pieces: list[str] = []
     for index, part in enumerate(parts):
         last = index == len(parts) - 1
         if part == "**":
@@ -185,7 +185,7 @@ def _translate_part(part: str) -> str:
     return out
 
 
-def _unfit_name(parts: Tuple[str, ...]) -> Optional[str]:
+def _unfit_name(parts: tuple[str, ...]) -> str | None:
     path = "/".join(parts)
     try:
         size = len(unicodedata.normalize("NFC", path).encode("utf-8"))
@@ -198,7 +198,7 @@ def _unfit_name(parts: Tuple[str, ...]) -> Optional[str]:
     return None
 
 
-def _unfit_kind(entry: os.stat_result) -> Optional[str]:
+def _unfit_kind(entry: os.stat_result) -> str | None:
     if stat.S_ISREG(entry.st_mode):
         return None
     if stat.S_ISLNK(entry.st_mode):

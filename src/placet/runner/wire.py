@@ -6,13 +6,13 @@ import json
 import os
 import socket
 
-from .records import encode
+from placet.runner.records import encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List
+    from typing import Any, Callable, Dict
 
-    from .loop import Loop
+    from placet.runner.loop import Loop
 
     Json = Dict[str, Any]
 
@@ -36,7 +36,7 @@ class Connection:
         self._handle = handle
         self._closed = closed
         self._incoming = bytearray()
-        self._outgoing: List[bytes] = []
+        self._outgoing: list[bytes] = []
         self._unsent = b""
         self._blocked = False
         self.open = True

@@ -5,19 +5,19 @@ from __future__ import annotations
 import os
 import socket
 
-from . import sandbox
-from .capacity import Capacity
-from .groups import Groups
-from .loop import Loop
-from .processes import become_subreaper
-from .records import Layout, boot_id, wall_ms
-from .spawn import Spawner
+from placet.runner import sandbox
+from placet.runner.capacity import Capacity
+from placet.runner.groups import Groups
+from placet.runner.loop import Loop
+from placet.runner.processes import become_subreaper
+from placet.runner.records import Layout, boot_id, wall_ms
+from placet.runner.spawn import Spawner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Set
+    from typing import Any, Dict
 
-    from .attempt import Attempt
+    from placet.runner.attempt import Attempt
 
     Json = Dict[str, Any]
 
@@ -32,7 +32,7 @@ class Settings:
         self.path = PATH_DEFAULT
         self.python = ""
         self.uv = ""
-        self.build_env: Dict[str, str] = {}
+        self.build_env: dict[str, str] = {}
         self.build_limit_s = BUILD_LIMIT_S
 
     def configure(self, document: Json) -> None:
@@ -53,14 +53,14 @@ class World:
         self.loop = Loop()
         self.boot_id = boot_id()
         self.host = socket.gethostname()
-        self.identity = "{}.{}.{}".format(self.boot_id[:8], os.getpid(), wall_ms())
+        self.identity = f"{self.boot_id[:8]}.{os.getpid()}.{wall_ms()}"
         self.subreaper = become_subreaper()
         self.groups = Groups(layout.data, use_groups)
         self.bubblewrap = sandbox.find() if use_sandbox else None
         self.capacity = Capacity()
         self.settings = Settings()
         self.spawner = Spawner()
-        self.changed_now: Set[Attempt] = set()
+        self.changed_now: set[Attempt] = set()
         self.capacity_changed = False
 
     def changed(self, attempt: Attempt) -> None:
