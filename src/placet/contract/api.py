@@ -1,0 +1,443 @@
+"""The REST shapes: what clients send besides specs, and what they get back. Only pydantic stands here, no domain.
+
+Times are ISO 8601 in UTC (``..._at``), durations milliseconds (``..._ms``), money text in US dollars (``..._usd``), sizes
+bytes (``..._bytes``). States and other words are plain text, so that an older client can read a newer server; clients
+ignore fields they do not know.
+"""
+
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from placet.contract.spec import SpecDocument
+
+Item = TypeVar("Item")
+Document: TypeAlias = dict[str, Any]  # a JSON object with a schema of its own
+
+
+class View(BaseModel):
+    """What all replies share."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Wrapped(BaseModel):
+    """A spec inside an envelope, for clients that cannot send a bare one."""
+
+    spec: SpecDocument
+
+
+SubmitRequest: TypeAlias = SpecDocument | Wrapped
+
+
+class ProblemView(View):
+    """One mistake: a stable code, where, what, why, and the smallest change that helps."""
+
+    code: str = Field(description="Stable; the reference of codes explains each.")
+    field: str = Field(description="A path such as `resources.cpu_cores`; empty for the whole document.")
+    what: str
+    why: str
+    fix: str
+    line: int | None = Field(default=None, description="Line in the document, from 1, where it could be found.")
+
+
+class ProblemDetails(View):
+    """Every refusal (RFC 9457, media type application/problem+json)."""
+
+    type: str = Field(description="`urn:placet:problem:` and the code.")
+    title: str
+    status: int
+    code: str
+    detail: str = ""
+    fix: str = ""
+    request_id: str = ""
+    errors: list[ProblemView] = []
+    workload_id: str | None = Field(default=None, description="The workload that a key conflict is with.")
+
+
+class Page(View, Generic[Item]):
+    """A part of a list; `next` is the `cursor` of the page after it, absent on the last one."""
+
+    items: list[Item]
+    next: str | None = None
+
+
+class CauseView(View):
+    """Why something ended otherwise than asked, and what that means for the next step."""
+
+    code: str = Field(description="What happened, by proof.")
+    failure_class: str = Field(alias="class", description="What a retry policy speaks of.")
+    fault: str = Field(description="Whose fault: user, infrastructure, nobody, ours.")
+    retry: str = Field(description="Is another try safe: safe, after_proof, pointless.")
+    money_spent: str = Field(description="no, yes, perhaps")
+    exit_code: int | None = None
+    signal: int | None = None
+    evidence: dict[str, str] = {}
+
+    model_config = ConfigDict(
+        frozen=True, extra="ignore", validate_by_name=True, validate_by_alias=True, serialize_by_alias=True
+    )
+
+
+class FailureView(View):
+    """A cause with its words for people."""
+
+    cause: CauseView
+    message: str = ""
+    fix: str = ""
+
+
+class UsageView(View):
+    """What an attempt used, as far as it was measured."""
+
+    cpu_s: float | None = None
+    peak_memory_bytes: int | None = None
+    disk_bytes: int | None = None
+
+
+class LogSealView(View):
+    """The final account of one log stream; `bytes_total` counts also what was dropped."""
+
+    epoch: int
+    stream: str
+    bytes_total: int
+    bytes_kept: int
+    gaps: list[list[int]] = Field(default=[], description="Pairs: where bytes are missing, from and to.")
+    sealed: bool = True
+
+
+class PlacementView(View):
+    """Why an attempt runs where it runs."""
+
+    provider: str
+    offer: str
+    region: str = ""
+    price_usd_per_hour: str | None = None
+    expected_cost_usd: str
+    score: dict[str, str] = {}
+    dropped: dict[str, int] = Field(default={}, description="How many offers each filter dropped.")
+    why: list[str] = []
+
+
+class AttemptView(View):
+    """One try."""
+
+    epoch: int
+    state: str
+    desired: str
+    provider: str
+    placement: PlacementView
+    created_at: str
+    submitted_at: str | None = None
+    permitted_at: str | None = Field(default=None, description="When it was allowed to start user code.")
+    started_at: str | None = None
+    exited_at: str | None = None
+    finished_at: str | None = None
+    observed_at: str | None = Field(default=None, description="When the provider was last heard of it.")
+    exit_code: int | None = None
+    signal: int | None = None
+    computed: bool = False
+    failure: FailureView | None = None
+    cost_usd: str = "0"
+    wasted_usd: str = "0"
+    phases_ms: dict[str, int] = {}
+    usage: UsageView = UsageView()
+    logs: list[LogSealView] = []
+
+
+class AttemptList(View):
+    """All attempts of a workload, first to last."""
+
+    items: list[AttemptView]
+
+
+class WorkloadSummary(View):
+    """One line of a list."""
+
+    id: str
+    name: str | None = None
+    state: str
+    desired: str
+    final: bool
+    reason: str = Field(default="", description="What it is doing or waiting for.")
+    created_at: str
+    state_since: str
+    finished_at: str | None = None
+    attempts: int = Field(default=0, description="How many tries there were so far.")
+    compute_done: bool = False
+    delivery: str
+    cause: str | None = None
+    labels: dict[str, str] = {}
+    retry_of: str | None = None
+
+
+class WorkloadView(WorkloadSummary):
+    """A workload with all that was asked and all its attempts."""
+
+    spec: Document = Field(description="The spec as it was understood, with every default: a valid spec document.")
+    spec_digest: str
+    failure: FailureView | None = None
+    attempt_list: list[AttemptView] = []
+    warnings: list[ProblemView] = Field(default=[], description="Only in the reply to a submit.")
+    existed: bool = Field(default=False, description="True when an idempotency key found an earlier workload.")
+
+
+class EventView(View):
+    """One line of the append-only account."""
+
+    seq: int
+    at: str
+    kind: str
+    actor: str
+    epoch: int | None = None
+    from_state: str | None = None
+    to_state: str | None = None
+    cause: str | None = None
+    message: str = ""
+    data: dict[str, str] = {}
+
+
+class ArtifactView(View):
+    """One delivered output; `href` gives its bytes."""
+
+    name: str
+    path: str
+    epoch: int
+    size_bytes: int
+    sha256: str
+    media_type: str = "application/octet-stream"
+    created_at: str | None = None
+    href: str | None = None
+
+
+class GpuView(View):
+    """The devices of one offer; `memory_bytes` is that of one."""
+
+    model: str
+    count: int
+    memory_bytes: int
+    compute_capability: str | None = None
+    features: list[str] = []
+    driver_version: str | None = None
+    cuda_version: str | None = None
+
+
+class OfferView(View):
+    """One concrete way to run a workload, with its price and the age of what is known about it."""
+
+    id: str
+    provider: str
+    region: str = ""
+    jurisdiction: str = ""
+    compliance: list[str] = []
+    runtimes: list[str] = []
+    capacity_type: str
+    cpu_cores: str
+    memory_bytes: int
+    disk_bytes: int | None = None
+    gpu: GpuView | None = None
+    nodes_max: int = 1
+    price_usd_per_hour: str
+    minimum_charge_usd: str = "0"
+    startup_s: str = "0"
+    availability: str
+    observed_at: str | None = None
+    preemptible: bool = False
+
+
+class IntervalView(View):
+    """A quantity that can only be bracketed; `likely` lies between the bounds."""
+
+    low: str
+    likely: str
+    high: str
+    reason: str = ""
+
+
+class DemandView(View):
+    """What was derived from the spec."""
+
+    gpu_count: int = 0
+    gpu_memory_bytes: int | None = None
+    cpu_cores: str | None = None
+    memory_bytes: int | None = None
+    disk_bytes: int | None = None
+    nodes: int = 1
+    runtime_s: IntervalView | None = None
+    reasons: list[str] = []
+
+
+class RankedView(View):
+    """An offer that fits, with the parts of its score."""
+
+    offer: OfferView
+    cost_usd: IntervalView
+    score: str
+    parts: dict[str, str] = {}
+
+
+class DropView(View):
+    """An offer that does not fit, and the first reason why."""
+
+    offer_id: str
+    filter: str
+    fate: str = Field(description="`not_now` may be waited for, `never` may not.")
+    reason: str = ""
+
+
+class PlanView(View):
+    """Ranked offers, and every dropped one."""
+
+    fate: str
+    reason: str = ""
+    ranked: list[RankedView] = []
+    drops: list[DropView] = []
+    drop_counts: dict[str, int] = {}
+    relaxed: list[str] = Field(default=[], description="Preferences that could not be kept.")
+
+
+class EstimateView(View):
+    """What would happen and what it may cost; nothing is done."""
+
+    accepted: bool = Field(description="Would it be accepted as it is?")
+    demand: DemandView
+    plan: PlanView
+    cost_usd: IntervalView | None = None
+    assumptions: list[str] = []
+    problems: list[ProblemView] = []
+    warnings: list[ProblemView] = []
+    spec_digest: str | None = None
+
+
+class DryRunView(View):
+    """The reply to a submit with `dry_run`: nothing was stored."""
+
+    dry_run: Literal[True] = True
+    accepted: bool
+    spec: Document
+    spec_digest: str
+    problems: list[ProblemView] = []
+    warnings: list[ProblemView] = []
+
+
+class AnswerView(View):
+    """One of the nine answers."""
+
+    question: str
+    answer: str = Field(description="yes, no, unknown")
+    why: str
+    events: list[int] = Field(default=[], description="Sequence numbers of the events it rests on.")
+    age_ms: int | None = Field(default=None, description="Age of the newest evidence.")
+    source: str = "placet"
+
+
+class AccountView(View):
+    """The nine answers at one moment, and what had best be done now."""
+
+    workload_id: str
+    at: str
+    answers: list[AnswerView]
+    advice: str = Field(description="wait, cancel, resubmit, nothing")
+    advice_why: str
+    check_again_at: str | None = None
+
+
+class CancelView(View):
+    """What a cancel did: asked for the end, found it asked for already, or came too late."""
+
+    workload: WorkloadSummary
+    changed: bool
+    already_final: bool
+
+
+class TokenView(View):
+    """A credential without its secret."""
+
+    id: str
+    name: str
+    tenant: str
+    scopes: list[str]
+    created_at: str
+    expires_at: str | None = None
+    revoked_at: str | None = None
+    last_used_at: str | None = None
+
+
+class HealthView(View):
+    """Is the server alive, or ready?"""
+
+    status: str
+    version: str
+    checks: dict[str, str] = {}
+
+
+class ResultAttempt(View):
+    """One try, in the result."""
+
+    epoch: int
+    state: str
+    provider: str
+    offer: str
+    region: str
+    price_usd_per_hour: str
+    created_at: str
+    started_at: str | None
+    exited_at: str | None
+    exit_code: int | None
+    signal: int | None
+    cause: str | None
+    message: str
+    cost_usd: str
+    cpu_s: float | None
+    peak_memory_bytes: int | None
+    phases_ms: dict[str, int]
+
+
+class ResultTiming(View):
+    """How long each phase took."""
+
+    total_ms: int | None
+    until_first_start_ms: int | None
+    last_run_ms: int | None
+    delivery_ms: int | None
+
+
+class ResultCost(View):
+    """What it cost: the try that computed, what was spent around it, and the tries that came to nothing."""
+
+    useful_usd: str
+    overhead_usd: str
+    wasted_usd: str
+    total_usd: str
+
+
+class ResultView(View):
+    """The final document: the same keys for every ending, written once."""
+
+    version: Literal["v1"]
+    workload_id: str
+    name: str | None
+    state: str
+    cause: CauseView | None
+    message: str
+    fix: str | None
+    spec_digest: str
+    created_at: str
+    finished_at: str | None
+    attempts: list[ResultAttempt]
+    placement: PlacementView | None
+    timing: ResultTiming
+    cost: ResultCost
+    outputs: list[ArtifactView]
+    delivery: str
+    compute_done: bool
+    logs: list[LogSealView]
+    retry_of: str | None
+    digest: str = Field(description="`sha256:` over the canonical text of everything but this.")
+
+
+WorkloadPage: TypeAlias = Page[WorkloadSummary]
+EventPage: TypeAlias = Page[EventView]
+ArtifactPage: TypeAlias = Page[ArtifactView]
+OfferPage: TypeAlias = Page[OfferView]
+TokenPage: TypeAlias = Page[TokenView]
