@@ -3,9 +3,10 @@
 import json
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
+from placet import __version__
 from placet.sdk.errors import ClientError, ProblemView, Refused, UnexpectedReply, error_for
 
 T = TypeVar("T")
@@ -16,6 +17,10 @@ LONGEST_PAUSE_S = 3.0
 # Replies that say "not now"; the request was not carried out, or is safe to repeat because it is idempotent.
 PASSING = frozenset({429, 502, 503, 504})
 REQUEST_ID_HEADER = "x-request-id"
+USER_AGENT = f"placet-python/{__version__}"
+# The last events of a stream: all was said, or the server would not go on.
+STREAM_END = "end"
+STREAM_REFUSED = "refused"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,3 +122,26 @@ def problem_view(told: Mapping[str, object]) -> ProblemView:
         fix=str(told.get("fix") or ""),
         line=line if isinstance(line, int) else None,
     )
+
+
+def headers_for(request: Request, token: str | None) -> dict[str, str]:
+    """The headers of a request as they go out; the token is nowhere else."""
+    headers = {"accept": "application/json", "user-agent": USER_AGENT, **dict(request.headers)}
+    if token:
+        headers["authorization"] = f"Bearer {token}"
+    return headers
+
+
+def resumed(request: Request, last: str | None) -> Request:
+    """The request that goes on after the last event that was seen."""
+    extra = (("last-event-id", last),) if last is not None else ()
+    return replace(request, headers=(*request.headers, ("accept", "text/event-stream"), *extra))
+
+
+def stream_refusal(data: str) -> ClientError:
+    """The exception for a stream that the server ended before its end."""
+    try:
+        code = str(json.loads(data)["code"])
+    except (ValueError, KeyError, TypeError):
+        code = "unauthorized"
+    return error_for(Refused(status=401, code=code, title="the server ended the stream: the token is no longer valid"))

@@ -1,0 +1,177 @@
+"""What is here, what is missing, what that means, and how to get it. Looks; changes nothing."""
+
+import importlib.util
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import typer
+
+from placet.cli.exits import Exit
+from placet.cli.options import Options
+from placet.cli.output import Output
+from placet.sdk import places
+from placet.sdk.location import answers
+
+PYTHON_FLOOR = (3, 11)
+DISK_FLOOR_BYTES = 2 * 10**9
+PROBE_WITHIN_S = 5.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One thing that was looked for. ``needed``: nothing works without it."""
+
+    name: str
+    state: str  # ok, missing, warning, off
+    found: str
+    means: str = ""
+    fix: str = ""
+    needed: bool = False
+
+
+def doctor(context: typer.Context) -> int:
+    """Look at this machine: what is here, what is missing, how to get it."""
+    options: Options = context.obj
+    output = Output(options)
+    findings = list(examine(options.data_dir or places.data_dir(os.environ)))
+    if output.json:
+        output.document({"findings": [asdict(finding) for finding in findings]})
+    else:
+        output.table(("What", "State", "Found"), [(finding.name, finding.state, finding.found) for finding in findings])
+        for finding in findings:
+            if finding.state in ("missing", "warning"):
+                output.say(f"{finding.name}: {finding.means}\n    fix: {finding.fix}")
+    return Exit.FAILED if any(finding.needed and finding.state == "missing" for finding in findings) else Exit.OK
+
+
+def examine(data: Path) -> Iterator[Finding]:
+    """All findings, the needed ones first."""
+    yield _python()
+    yield _data_folder(data)
+    yield _disk(data)
+    yield _uv()
+    yield _bubblewrap()
+    yield _control_groups()
+    yield _nvml()
+    yield _postgresql()
+    yield _process("server", places.socket_path(data), "commands that need one start it in the background")
+    yield _process("supervisor", data / "supervisor.sock", "it is started with the first attempt on this machine")
+
+
+def _python() -> Finding:
+    version = ".".join(map(str, sys.version_info[:3]))
+    return Finding(
+        name="python",
+        state="ok" if sys.version_info >= PYTHON_FLOOR else "missing",
+        found=f"{version} ({sys.executable})",
+        means="Placet needs Python 3.11 or newer",
+        fix="install a newer Python, for example with `uv python install 3.13`",
+        needed=True,
+    )
+
+
+def _data_folder(data: Path) -> Finding:
+    name, fix = "data folder", f"choose another with PLACET_DATA_DIR, or give {data} to yourself with mode 0700"
+    existing = next(folder for folder in (data, *data.parents) if folder.exists())
+    if not os.access(existing, os.W_OK | os.X_OK):
+        return Finding(name=name, state="missing", found=str(data), means="it cannot be written", fix=fix, needed=True)
+    if existing != data:
+        return Finding(name=name, state="ok", found=f"{data} (made at the first use)", needed=True)
+    mode = data.stat()
+    if mode.st_uid != os.getuid() or stat.S_IMODE(mode.st_mode) & 0o077:
+        means = "others may read it, or it is not yours"
+        return Finding(name=name, state="warning", found=str(data), means=means, fix=fix, needed=True)
+    return Finding(name=name, state="ok", found=str(data), needed=True)
+
+
+def _disk(data: Path) -> Finding:
+    existing = next(folder for folder in (data, *data.parents) if folder.exists())
+    free = shutil.disk_usage(existing).free
+    return Finding(
+        name="disk space",
+        state="ok" if free >= DISK_FLOOR_BYTES else "warning",
+        found=f"{free / 10**9:.1f} GB free",
+        means="logs, outputs and cached environments are kept in the data folder",
+        fix="free some space, or move the data folder with PLACET_DATA_DIR",
+    )
+
+
+def _uv() -> Finding:
+    beside = Path(sys.executable).parent / "uv"
+    path = str(beside) if beside.exists() else shutil.which("uv")
+    return Finding(
+        name="uv",
+        state="ok" if path else "missing",
+        found=path or "",
+        means="workloads of the runtime `python` with requirements cannot be prepared",
+        fix="pip install uv",
+    )
+
+
+def _bubblewrap() -> Finding:
+    name, path = "bubblewrap", shutil.which("bwrap")
+    means = "attempts on this machine see its whole file system; limits still hold"
+    if path is None:
+        return Finding(name=name, state="missing", found="", means=means, fix="apt-get install bubblewrap")
+    works = _succeeds([path, "--ro-bind", "/", "/", "--unshare-pid", "--proc", "/proc", "--", "true"])
+    return Finding(
+        name=name,
+        state="ok" if works else "warning",
+        found=path if works else f"{path}, which cannot make a sandbox here",
+        means=means,
+        fix="allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1), or run as root",
+    )
+
+
+def _succeeds(command: list[str]) -> bool:
+    try:
+        return subprocess.run(command, capture_output=True, timeout=PROBE_WITHIN_S, check=False).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+def _control_groups() -> Finding:
+    root = Path("/sys/fs/cgroup")
+    unified = (root / "cgroup.controllers").exists()
+    places_ = [root] if unified else [root / "memory", root / "cpu", root / "pids"]
+    usable = [place for place in places_ if os.access(place, os.W_OK) and (place / "cgroup.procs").exists()]
+    return Finding(
+        name="control groups",
+        state="ok" if len(usable) == len(places_) else "warning",
+        found=f"version {2 if unified else 1}, {'can' if len(usable) == len(places_) else 'cannot'} be written",
+        means="limits on memory and processes hold per process, not for an attempt as a whole",
+        fix="run as root, or delegate a control group to your user (systemd-run --user --scope -p Delegate=yes)",
+    )
+
+
+def _nvml() -> Finding:
+    module, device = importlib.util.find_spec("pynvml") is not None, Path("/dev/nvidiactl").exists()
+    if not device:
+        return Finding(name="nvidia gpus", state="off", found="no driver: this machine offers none")
+    return Finding(
+        name="nvidia gpus",
+        state="ok" if module else "missing",
+        found="driver and library" if module else "driver without library",
+        means="the GPUs of this machine are not offered",
+        fix="pip install 'placet[nvidia]'",
+    )
+
+
+def _postgresql() -> Finding:
+    here = importlib.util.find_spec("psycopg") is not None
+    return Finding(
+        name="postgresql driver",
+        state="ok" if here else "off",
+        found="psycopg" if here else "not installed; needed only for several servers: pip install 'placet[postgres]'",
+    )
+
+
+def _process(name: str, path: Path, otherwise: str) -> Finding:
+    alive = answers(path)
+    return Finding(name=name, state="ok" if alive else "off", found=str(path) if alive else f"not running; {otherwise}")
