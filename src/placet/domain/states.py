@@ -23,6 +23,11 @@ class WorkloadState(StrEnum):
     CANCELLED = "cancelled"
     EXPIRED = "expired"
 
+    @property
+    def final(self) -> bool:
+        """Does no move lead out of it?"""
+        return self in WORKLOAD_FINAL
+
 
 class AttemptState(StrEnum):
     """Where one try is; ``UNKNOWN`` means that the outcome of a call is not known, not that it failed."""

@@ -9,7 +9,7 @@ from placet.domain.units import SECOND_MS, format_instant
 
 def admit(spec: Spec, now_ms: int) -> tuple[Problem, ...]:
     """Every contradiction of the spec with itself or with the clock, each with the smallest change that helps."""
-    found = (*_deadline(spec, now_ms), *_selections(spec), *_repeat(spec), *_cost(spec))
+    found = (*_deadline(spec, now_ms), *_selections(spec), *_repeat(spec), *_times(spec, now_ms))
     return tuple(found)
 
 
@@ -73,7 +73,7 @@ def _repeat(spec: Spec) -> tuple[Problem, ...]:
     return tuple(found)
 
 
-def _cost(spec: Spec) -> tuple[Problem, ...]:
+def _times(spec: Spec, now_ms: int) -> tuple[Problem, ...]:
     limit = spec.constraints.runtime_s
     deadline_ms = spec.constraints.deadline_ms
     if limit is not None and limit <= Decimal(0):
@@ -87,7 +87,7 @@ def _cost(spec: Spec) -> tuple[Problem, ...]:
             ),
         )
     start_s = spec.constraints.start_within_s
-    if deadline_ms is not None and start_s is not None and start_s * SECOND_MS > deadline_ms:
+    if deadline_ms is not None and start_s is not None and now_ms + int(start_s * SECOND_MS) > deadline_ms > now_ms:
         return (
             Problem(
                 code="contradiction",

@@ -1,0 +1,108 @@
+"""An attempt under observations: forward only, never guessed, absence only by its rule."""
+
+from dataclasses import replace
+
+import pytest
+
+from placet.domain.allocations import Observation, Phase
+from placet.domain.failures import Cause, Failure
+from placet.domain.records import Attempt, EventKind
+from placet.domain.states import ATTEMPT_FINAL, AttemptState
+from placet.stages.tracking import absence_proven, absent_again, track
+from placet.testing.scripted import CARD
+from tests.support.values import ATTEMPT, NOW_MS, SEEN
+
+A = AttemptState
+ENDED = replace(
+    SEEN, phase=Phase.ENDED, exit_code=0, computed=True, collected=True, started_ms=NOW_MS, ended_ms=NOW_MS + 1000
+)
+DIED = replace(ENDED, cause=Cause.EXIT_CODE, message="exit code 3", exit_code=3, computed=False)
+
+
+def after(attempt: Attempt, *seen: Observation, now_ms: int = NOW_MS) -> Attempt:
+    for observation in seen:
+        attempt = track(attempt, observation, CARD, actor="w", now_ms=now_ms).attempt
+    return attempt
+
+
+@pytest.mark.parametrize(
+    ("phase", "state"),
+    [
+        (Phase.QUEUED, A.SUBMITTED),
+        (Phase.AWAITING_PERMIT, A.SUBMITTED),
+        (Phase.PREPARING, A.STARTING),
+        (Phase.RUNNING, A.RUNNING),
+        (Phase.COLLECTING, A.EXITED),
+        (Phase.UNKNOWN, A.INTENDED),
+    ],
+)
+def test_each_phase_leads_to_its_state(phase: Phase, state: AttemptState) -> None:
+    assert after(ATTEMPT, replace(SEEN, phase=phase)).state is state
+
+
+def test_an_earlier_phase_changes_nothing_back() -> None:
+    assert after(ATTEMPT, SEEN, replace(SEEN, phase=Phase.QUEUED)).state is A.RUNNING
+
+
+def test_success_needs_proof() -> None:
+    assert after(ATTEMPT, ENDED).failure is None
+    unproven = after(ATTEMPT, replace(ENDED, exit_code=None, computed=False))
+    assert unproven.failure is not None
+    assert unproven.failure.cause is Cause.LOST
+
+
+def test_an_exit_code_is_kept_as_it_is() -> None:
+    died = after(ATTEMPT, DIED)
+    assert (died.state, died.exit_code, died.computed) == (A.COLLECTED, 3, False)
+    assert died.failure == Failure(cause=Cause.EXIT_CODE, message="exit code 3", exit_code=3)
+
+
+def test_cost_is_price_times_time_exactly() -> None:
+    assert str(after(ATTEMPT, ENDED).cost_usd) == "0.001000"
+
+
+@pytest.mark.parametrize("state", sorted(ATTEMPT_FINAL))
+@pytest.mark.parametrize("seen", [SEEN, ENDED, DIED, replace(SEEN, phase=Phase.GONE)])
+def test_a_final_attempt_never_changes(state: AttemptState, seen: Observation) -> None:
+    final = replace(ATTEMPT, state=state)
+    assert track(final, seen, CARD, actor="w", now_ms=NOW_MS).attempt == final
+
+
+def test_a_late_sign_of_life_is_kept_as_an_event() -> None:
+    tracked = track(replace(ATTEMPT, state=A.LOST), SEEN, CARD, actor="w", now_ms=NOW_MS)
+    assert [event.kind for event in tracked.events] == [EventKind.LATE_FACT]
+
+
+def test_an_observation_of_another_attempt_is_nobody_s_business() -> None:
+    assert after(ATTEMPT, replace(ENDED, key="other")) == ATTEMPT
+
+
+def test_one_absent_read_is_no_loss_and_a_sign_of_life_clears_it() -> None:
+    running = after(ATTEMPT, SEEN)
+    gone = replace(SEEN, phase=Phase.GONE)
+    doubted = after(running, gone)
+    assert (doubted.state, doubted.absent_reads) == (A.RUNNING, 1)
+    assert after(doubted, SEEN).absent_reads == 0
+
+
+def test_absence_needs_reads_span_and_settled_creates() -> None:
+    doubted = ATTEMPT
+    for _ in range(3):
+        doubted = absent_again(doubted, NOW_MS)
+    assert not absence_proven(doubted, CARD, NOW_MS, NOW_MS)
+    assert not absence_proven(doubted, CARD, NOW_MS + 900, NOW_MS + 1200)
+    assert absence_proven(doubted, CARD, NOW_MS, NOW_MS + 1200)
+    assert not absence_proven(doubted, replace(CARD, late_create_s=None), NOW_MS, NOW_MS + 10**9)
+    assert not absence_proven(replace(doubted, absent_reads=2), CARD, NOW_MS, NOW_MS + 1200)
+
+
+def test_an_asked_stop_ends_as_stopped_and_keeps_its_reason() -> None:
+    cancelled = Failure(cause=Cause.CANCELLED, message="cancelled on request")
+    stopping = replace(ATTEMPT, state=A.STOPPING, failure=cancelled)
+    stopped = after(stopping, replace(DIED, cause=Cause.STOPPED))
+    assert (stopped.state, stopped.failure) == (A.STOPPED, cancelled)
+
+
+def test_what_finished_before_the_stop_arrived_is_computed() -> None:
+    stopping = replace(ATTEMPT, state=A.STOPPING, failure=Failure(cause=Cause.CANCELLED, message=""))
+    assert after(stopping, ENDED).computed
