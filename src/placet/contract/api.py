@@ -1,15 +1,13 @@
 """The REST shapes: what clients send besides specs, and what they get back. Only pydantic stands here, no domain.
 
-Times are ISO 8601 in UTC (``..._at``), durations milliseconds (``..._ms``), money text in US dollars (``..._usd``), sizes
-bytes (``..._bytes``). States and other words are plain text, so that an older client can read a newer server; clients
-ignore fields they do not know.
+Times are ISO 8601 in UTC (``..._at``), durations milliseconds (``..._ms``), money text in US dollars (``..._usd``),
+sizes bytes (``..._bytes``). States and other words are plain text, so that an older client can read a newer server;
+clients ignore fields they do not know.
 """
 
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
-
-from placet.contract.spec import SpecDocument
 
 Item = TypeVar("Item")
 Document: TypeAlias = dict[str, Any]  # a JSON object with a schema of its own
@@ -19,15 +17,6 @@ class View(BaseModel):
     """What all replies share."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class Wrapped(BaseModel):
-    """A spec inside an envelope, for clients that cannot send a bare one."""
-
-    spec: SpecDocument
-
-
-SubmitRequest: TypeAlias = SpecDocument | Wrapped
 
 
 class ProblemView(View):

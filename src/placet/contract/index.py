@@ -14,6 +14,8 @@ from placet.contract.spec import ContainerRuntime, Part, ProcessRuntime, PythonR
 
 RUNTIMES: dict[str, type[Part]] = {"container": ContainerRuntime, "process": ProcessRuntime, "python": PythonRuntime}
 
+_NAME_CHARACTERS_MAX = 100
+
 # What people write who come from elsewhere.
 _SYNONYMS = {
     "args": "runtime.arguments", "budget": "constraints.maximum_estimated_cost", "cmd": "runtime.command",
@@ -118,5 +120,22 @@ def _models_of(annotation: object) -> list[type[Part]]:
 
 
 def both_styles(name: str) -> tuple[str, ...]:
-    camel = to_camel(name)
+    """The name, and its other form when it has one."""
+    camel = to_camel(name) if len(name) <= _NAME_CHARACTERS_MAX else name
     return (name,) if camel == name else (name, camel)
+
+
+def as_written(tree: object, path: Path) -> Path:
+    """The path with each field in the style that the document uses."""
+    written: list[str | int] = []
+    for given in path:
+        step = given
+        if isinstance(step, str) and isinstance(tree, dict):
+            step = next((style for style in both_styles(step) if style in tree), step)
+            tree = tree.get(step)
+        elif isinstance(step, int) and isinstance(tree, list) and step < len(tree):
+            tree = tree[step]
+        else:
+            tree = None
+        written.append(step)
+    return tuple(written)

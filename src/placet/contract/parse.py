@@ -17,7 +17,7 @@ from placet.contract.canonical import body_digest
 from placet.contract.convert import to_domain
 from placet.contract.explain import explain
 from placet.contract.found import Found, Path, dotted
-from placet.contract.index import both_styles
+from placet.contract.index import as_written, both_styles
 from placet.contract.source import REMOVED, Broken, Refusal, Source, Tree, bad_text, replaced, too_deep, values
 from placet.contract.source_json import read_json
 from placet.contract.source_yaml import NOTHING, read_yaml
@@ -197,31 +197,21 @@ def _misspelt(mistake: Found, found: Iterable[Found]) -> bool:
 def _mended(tree: Tree, mistake: Found) -> Tree:
     """The document without what is wrong, or with a stand-in where something must be, so that the rest can be read."""
     value = stand_in(mistake.path, tree)
-    for path in _spellings(mistake.path) if value is REMOVED else [mistake.path]:
-        tree = replaced(tree, path, value)
+    written = as_written(tree, mistake.path)
+    if value is not REMOVED or not written or isinstance(written[-1], int):
+        return replaced(tree, written, value)
+    for style in both_styles(str(mistake.path[-1])):
+        tree = replaced(tree, (*written[:-1], style), REMOVED)
     return tree
-
-
-def _spellings(path: Path) -> list[Path]:
-    """The path in either naming style at each step that has two."""
-    spelt: list[Path] = [()]
-    for step in path:
-        styles: Iterable[str | int] = both_styles(step) if isinstance(step, str) else (step,)
-        spelt = [(*before, style) for before in spelt for style in styles]
-    return spelt
 
 
 def _line(source: Source, path: Path, wrapped: bool) -> int | None:
     """The line of the path, or of the nearest thing around it that has one."""
-    prefix: Path = ("spec",) if wrapped else ()
-    steps = path
+    steps = as_written(source.tree, (("spec",) if wrapped else ()) + path)
     while True:
-        for spelt in _spellings(steps):
-            line = source.line_of(prefix + spelt)
-            if line is not None:
-                return line
-        if not steps:
-            return None
+        line = source.line_of(steps)
+        if line is not None or not steps:
+            return line
         steps = steps[:-1]
 
 

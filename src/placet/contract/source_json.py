@@ -121,6 +121,7 @@ def _find_lines(text: str) -> dict[Path, int]:
             else:
                 expects_key = True
         elif word in "}]":
+            expects_key = False
             if path:
                 path.pop()
         elif word != ":":

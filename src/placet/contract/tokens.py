@@ -1,0 +1,26 @@
+"""Requests for tokens and the one reply that ever carries a secret."""
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from placet.contract.api import TokenView
+
+NAME_MAX = 100
+LIFE_MAX_S = 10 * 366 * 24 * 3600
+
+
+class TokenRequest(BaseModel):
+    """A token somebody wants; it never holds a scope that its creator lacks."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Field(min_length=1, max_length=NAME_MAX, description="What it is for; shown in lists.")
+    scopes: list[str] = Field(min_length=1, max_length=20, description="What it may be used for.")
+    expires_in_s: int | None = Field(
+        default=None, ge=1, le=LIFE_MAX_S, description="Its life in seconds; without it, until it is revoked."
+    )
+
+
+class IssuedTokenView(TokenView):
+    """A new token. `token` is shown this once and kept nowhere."""
+
+    token: str
