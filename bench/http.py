@@ -133,6 +133,20 @@ def at_once(door: Door, requests: Iterable[bytes], connections: int) -> list[Rep
     return replies
 
 
+def stream_end(door: Door, path: str, mark: bytes) -> int:
+    """Reads a reply of unknown length until the mark has come, and keeps none of it; how many bytes came."""
+    with closing(door.connect()) as connection:
+        connection.sendall(door.request("GET", path, accept="text/event-stream"))
+        total, tail = 0, b""
+        while mark not in tail:
+            part = connection.recv(READ_BYTES)
+            if not part:
+                raise ConnectionError(f"the stream {path} broke off: {tail[-400:]!r}")
+            total += len(part)
+            tail = tail[-len(mark) :] + part
+        return total
+
+
 def _content_length(head: bytes) -> int:
     for line in head.lower().split(b"\r\n"):
         if line.startswith(b"content-length:"):

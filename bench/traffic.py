@@ -1,15 +1,18 @@
 """Trivial workloads in numbers: made, handed in over HTTP, and waited for."""
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from time import perf_counter, sleep
 
 from bench.floors import PROGRAM
-from bench.http import Door, Json, Reply, at_once, in_turn
+from bench.http import Door, Json, Reply, at_once, in_turn, stream_end
 
 WORKLOADS_PATH = "/v1/workloads"
 FINISH_WITHIN_S = 300.0
 POLL_S = 0.01
+STREAM_END = b"event: end\n"
+LIVE = "&".join(f"state={state}" for state in ("accepted", "waiting", "placing", "running", "delivering"))
 
 _keys = itertools.count()
 
@@ -54,5 +57,19 @@ def submit_for(door: Door, spec: Json, seconds: float, connections: int) -> tupl
 
 
 def finished(door: Door, ids: Sequence[str]) -> None:
-    """Returns when every one is over."""
-    raise NotImplementedError((door, ids, sleep))
+    """Returns when every one is over: the last one's events end, and then none is left that is not."""
+    stream_end(door, f"{WORKLOADS_PATH}/{ids[-1]}/events", STREAM_END)
+    if len(ids) == 1:
+        return
+    deadline = perf_counter() + FINISH_WITHIN_S
+    live = door.request("GET", f"{WORKLOADS_PATH}?{LIVE}&limit=1")
+    while next(in_turn(door, [live])).checked().json()["items"]:
+        if perf_counter() > deadline:
+            raise TimeoutError(f"not all of {len(ids)} workloads were over after {FINISH_WITHIN_S} s")
+        sleep(POLL_S)
+
+
+def outcomes(door: Door, ids: Sequence[str]) -> Counter[str]:
+    """How many ended in which state."""
+    replies = in_turn(door, [door.request("GET", f"{WORKLOADS_PATH}/{workload_id}") for workload_id in ids])
+    return Counter(str(reply.checked().json()["state"]) for reply in replies)
