@@ -93,6 +93,7 @@ class Keeper:
         except OSError as error:
             self.world.capacity.give_back(launch.key)
             raise Refusal(causes.REFUSED_FAULT, f"cannot keep the attempt: {error}") from None
+        self.world.capacity_changed = True
         attempt.enter(causes.ACCEPTED)
         self.attempts[launch.key] = attempt
         self.ask(attempt)

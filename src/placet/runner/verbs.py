@@ -80,7 +80,7 @@ class Desk:
     def _hint(self, deployment: str, document: Json) -> None:
         line = b""
         for connection in self.connections:
-            if not deployment or connection.deployment == deployment:
+            if not deployment or connection.deployment in ("", deployment):
                 line = line or encode(document)
                 connection.send_encoded(line)
 
