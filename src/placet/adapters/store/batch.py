@@ -155,7 +155,10 @@ def _key_of(item: Admission) -> tuple[str, str]:
 def _move(link: Link, items: Sequence[Move]) -> None:
     """The guarded write first: what it refuses has not touched anything else."""
     sql = link.sql
-    _all_of(link.run_all(sql.move, [item.workload for item in items]), len(items))
+    going = [item.workload for item in items if item.workload["finished_ms"] is None]
+    ending = [item.workload for item in items if item.workload["finished_ms"] is not None]
+    _all_of(link.run_all(sql.move, going), len(going))
+    _all_of(link.run_all(sql.end, ending), len(ending))
     for statement, rows in (
         (sql.attempt_put, [item.attempts for item in items]),
         (sql.intent_put, [item.intents for item in items]),

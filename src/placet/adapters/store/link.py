@@ -1,11 +1,11 @@
 """One connection to a database and what is done on it; not who does it, nor in which thread."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
 from placet.adapters.store.codec import Row
-from placet.adapters.store.sql import Flavour, Statement, Statements
+from placet.adapters.store.sql import Bound, Flavour, Params, Statement, Statements
 from placet.domain.errors import StoreError
 
 
@@ -20,10 +20,10 @@ class Cursor(Protocol):
     def rowcount(self) -> int:
         """Rows changed by the last statement; with many parameters, by all of them together."""
 
-    def execute(self, text: str, params: Mapping[str, object] = ..., /) -> object:
+    def execute(self, text: str, params: Bound = ..., /) -> object:
         """Run one statement."""
 
-    def executemany(self, text: str, params: Sequence[Mapping[str, object]], /) -> object:
+    def executemany(self, text: str, params: Iterable[Bound], /) -> object:
         """Run one statement for each."""
 
     def fetchall(self) -> list[Row]:
@@ -65,21 +65,21 @@ class Link:
 
     def run(self, statement: Statement, **params: object) -> int:
         """Execute once; returns the number of rows changed."""
-        self.cursor.execute(statement.text, {**statement.fixed, **params})
+        self.cursor.execute(statement.text, statement.bind({**statement.fixed, **params}))
         return self.cursor.rowcount
 
     def rows(self, statement: Statement, **params: object) -> list[Row]:
-        self.cursor.execute(statement.text, {**statement.fixed, **params})
+        self.cursor.execute(statement.text, statement.bind({**statement.fixed, **params}))
         return self.cursor.fetchall()
 
-    def run_all(self, statement: Statement, params: Sequence[Mapping[str, object]]) -> int:
+    def run_all(self, statement: Statement, params: Sequence[Params]) -> int:
         """Execute for each; returns the number of rows changed by all together."""
         if not params:
             return 0
         if len(params) == 1:
-            self.cursor.execute(statement.text, params[0])
+            self.cursor.execute(statement.text, statement.bind(params[0]))
         else:
-            self.cursor.executemany(statement.text, params)
+            self.cursor.executemany(statement.text, map(statement.bind, params))
         return self.cursor.rowcount
 
     def many(self, values: Sequence[str]) -> object:

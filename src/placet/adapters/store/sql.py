@@ -1,10 +1,11 @@
 """Every statement, written once against the tables and compiled once per engine to text with named parameters."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Protocol
+from operator import itemgetter
+from typing import Protocol, TypeAlias
 
 from sqlalchemy import (
     CTE,
@@ -14,6 +15,7 @@ from sqlalchemy import (
     Select,
     Table,
     Text,
+    Update,
     and_,
     bindparam,
     delete,
@@ -58,6 +60,10 @@ ATTEMPT_FIXED = frozenset({"workload_id", "epoch", "placement", "created_ms", *A
 UNSETTLED = (IntentState.SENT, IntentState.AMBIGUOUS)
 
 
+Params: TypeAlias = Mapping[str, object]
+Bound: TypeAlias = Params | tuple[object, ...]
+
+
 class Flavour(Protocol):
     """How one engine writes what the other writes differently."""
 
@@ -75,10 +81,22 @@ class Flavour(Protocol):
 
 @dataclass(frozen=True)
 class Statement:
-    """Text for the driver; parameters go by name, and ``fixed`` are those that never vary."""
+    """Text for the driver, and the way from parameters by name to what it wants; ``fixed`` are those that never vary.
+
+    The driver of SQLite looks names up anew for each row, which costs more than the write itself: it gets tuples.
+    """
 
     text: str
-    fixed: dict[str, object] = field(default_factory=dict)
+    bind: Callable[[Params], Bound]
+    fixed: Params = field(default_factory=dict)
+
+
+def _binder(names: Sequence[str] | None) -> Callable[[Params], Bound]:
+    if names is None:
+        return lambda params: params
+    if len(names) > 1:
+        return itemgetter(*names)
+    return lambda params: tuple(params[name] for name in names)
 
 
 def active() -> ColumnElement[bool]:
@@ -101,7 +119,7 @@ class Statements:
     def _compiled(self, statement: Executable, columns: Sequence[str] | None = None) -> Statement:
         compiled = statement.compile(dialect=self._flavour.dialect, column_keys=columns)  # type: ignore[attr-defined]  # every statement can be compiled; the base class does not say so
         fixed = {name: bind.value for name, bind in compiled.binds.items() if not bind.required}
-        return Statement(str(compiled), fixed)
+        return Statement(str(compiled), _binder(compiled.positiontup), fixed)
 
     def _insert(self, table: Table) -> Statement:
         columns = [column.name for column in table.columns if column.name != "seq"]
@@ -147,24 +165,32 @@ class Statements:
 
     @cached_property
     def move(self) -> Statement:
-        """The guarded write: row count 0 means that something else had been written before.
+        """The guarded write of an unfinished workload: row count 0 means that something else had been written before.
 
-        A final state stays what it is, whoever asks and whatever revision he names.
+        It leaves ``finished_ms`` alone, and with it three indexes.
         """
+        guarded = self._guarded().where(workloads.c.finished_ms.is_(None))
+        return self._compiled(guarded, [name for name in MOVABLE if name != "finished_ms"])
+
+    @cached_property
+    def end(self) -> Statement:
+        """The guarded write that finishes a workload, or keeps a finished one as it ended, whoever asks."""
+        w = workloads.c
+        same_ending = and_(w.state == bindparam("to_state"), w.finished_ms == bindparam("to_finished_ms"))
+        return self._compiled(self._guarded().where(or_(w.finished_ms.is_(None), same_ending)), MOVABLE)
+
+    def _guarded(self) -> Update:
         w = workloads.c
         holds_lease = and_(
             w.lease_epoch == bindparam("was_lease_epoch", type_=w.lease_epoch.type),
             w.lease_owner.is_not_distinct_from(bindparam("was_lease_owner", type_=Text())),
         )
-        same_ending = and_(w.state == bindparam("to_state"), w.finished_ms == bindparam("to_finished_ms"))
-        guarded = update(workloads).where(
+        return update(workloads).where(
             w.id == bindparam("workload_id"),
             w.revision == bindparam("was_revision"),
             w.state == bindparam("was_state"),
             or_(bindparam("any_lease", type_=Boolean()), holds_lease),
-            or_(w.finished_ms.is_(None), same_ending),
         )
-        return self._compiled(guarded, MOVABLE)
 
     @cached_property
     def attempt_put(self) -> Statement:
@@ -172,11 +198,12 @@ class Statements:
         put = self._flavour.insert(attempts)
         new, a = put.excluded, attempts.c
         same = [a[name] == new[name] for name in ATTEMPT_IDENTITY]
-        final = a.state.in_([inline(state) for state in sorted(ATTEMPT_FINAL)])
+        # Not IN: for each row SQLite would build a table of the list.
+        unfinal = and_(*(a.state != inline(state) for state in sorted(ATTEMPT_FINAL)))
         upsert = put.on_conflict_do_update(
             index_elements=[a.workload_id, a.epoch],
             set_={column.name: new[column.name] for column in a if column.name not in ATTEMPT_FIXED},
-            where=and_(*same, or_(~final, a.state == new.state)),
+            where=and_(*same, or_(unfinal, a.state == new.state)),
         )
         return self._compiled(upsert.inline(), [column.name for column in a])
 

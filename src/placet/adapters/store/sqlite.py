@@ -68,7 +68,7 @@ class SqliteLink(Link):
 class Sqlite:
     """One file; its folder and the files beside it are for the owner's eyes only."""
 
-    dialect: Dialect = dialect(paramstyle="named")
+    dialect: Dialect = dialect()
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -101,6 +101,7 @@ class Sqlite:
     def connect(self, *, writes: bool) -> SqliteLink:
         connection = self._connect()
         connection.execute("PRAGMA foreign_keys=ON")
+        connection.execute("PRAGMA cache_size=-65536")
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute(f"PRAGMA journal_size_limit={LOG_KEPT_BYTES}")
         if not writes:

@@ -96,17 +96,20 @@ def _workloads() -> None:
         sa.Column("failure", sa.Text(), nullable=True),
         sa.Column("finished_ms", sa.BigInteger(), nullable=True),
         sa.CheckConstraint(
-            "(state IN ('cancelled', 'expired', 'failed', 'succeeded')) = (finished_ms IS NOT NULL)",
+            "(state = 'cancelled' OR state = 'expired' OR state = 'failed'"
+            " OR state = 'succeeded') = (finished_ms IS NOT NULL)",
             name=op.f("ck_workloads_finished_iff_final"),
         ),
         sa.CheckConstraint(
-            "delivery IN ('complete', 'missing', 'none', 'partial')", name=op.f("ck_workloads_delivery")
+            "delivery = 'complete' OR delivery = 'missing' OR delivery = 'none' OR delivery = 'partial'",
+            name=op.f("ck_workloads_delivery"),
         ),
-        sa.CheckConstraint("desired IN ('run', 'stop')", name=op.f("ck_workloads_desired")),
+        sa.CheckConstraint("desired = 'run' OR desired = 'stop'", name=op.f("ck_workloads_desired")),
         sa.CheckConstraint("lease_owner <> ''", name=op.f("ck_workloads_lease_owner")),
         sa.CheckConstraint(
-            "state IN ('accepted', 'cancelled', 'delivering', 'expired'"
-            ", 'failed', 'placing', 'running', 'succeeded', 'waiting')",
+            "state = 'accepted' OR state = 'cancelled' OR state = 'delivering' OR state = 'expired'"
+            " OR state = 'failed' OR state = 'placing' OR state = 'running' OR state = 'succeeded'"
+            " OR state = 'waiting'",
             name=op.f("ck_workloads_state"),
         ),
         sa.CheckConstraint("epoch >= 0", name=op.f("ck_workloads_epoch")),
@@ -193,10 +196,11 @@ def _attempts() -> None:
         sa.Column("logs", sa.Text(), nullable=True),
         sa.Column("usage", sa.Text(), nullable=True),
         sa.Column("evidence", sa.Text(), nullable=True),
-        sa.CheckConstraint("desired IN ('run', 'stop')", name=op.f("ck_attempts_desired")),
+        sa.CheckConstraint("desired = 'run' OR desired = 'stop'", name=op.f("ck_attempts_desired")),
         sa.CheckConstraint(
-            "state IN ('collected', 'exited', 'intended', 'lost', 'refused'"
-            ", 'running', 'starting', 'stopped', 'stopping', 'submitted', 'unknown')",
+            "state = 'collected' OR state = 'exited' OR state = 'intended' OR state = 'lost'"
+            " OR state = 'refused' OR state = 'running' OR state = 'starting' OR state = 'stopped'"
+            " OR state = 'stopping' OR state = 'submitted' OR state = 'unknown'",
             name=op.f("ck_attempts_state"),
         ),
         sa.CheckConstraint("absent_reads >= 0", name=op.f("ck_attempts_absent_reads")),
@@ -274,6 +278,7 @@ def _submission_keys() -> None:
         ),
         sa.PrimaryKeyConstraint("tenant", "operation", "key", name=op.f("pk_submission_keys")),
     )
+    op.create_index("ix_submission_keys_workload", "submission_keys", ["workload_id"], unique=False)
 
 
 def _artifacts() -> None:
@@ -309,8 +314,11 @@ def _intents() -> None:
         sa.Column("sender", sa.Text(), nullable=False),
         sa.Column("settled_ms", sa.BigInteger(), nullable=True),
         sa.Column("evidence", sa.Text(), nullable=False),
-        sa.CheckConstraint("state IN ('ambiguous', 'confirmed', 'refuted', 'sent')", name=op.f("ck_intents_state")),
-        sa.CheckConstraint("verb IN ('cancel', 'release', 'submit')", name=op.f("ck_intents_verb")),
+        sa.CheckConstraint(
+            "state = 'ambiguous' OR state = 'confirmed' OR state = 'refuted' OR state = 'sent'",
+            name=op.f("ck_intents_state"),
+        ),
+        sa.CheckConstraint("verb = 'cancel' OR verb = 'release' OR verb = 'submit'", name=op.f("ck_intents_verb")),
         sa.ForeignKeyConstraint(
             ["workload_id", "epoch"],
             ["attempts.workload_id", "attempts.epoch"],
