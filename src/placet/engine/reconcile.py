@@ -3,7 +3,7 @@
 import asyncio
 import heapq
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import structlog
 
@@ -189,7 +189,13 @@ class Reconciler:
         batch = batch[: self._options.batch_max]
         for workload_id in batch:
             del self._dirty[workload_id]
-        steps = [(workload_id, *self._decide(workload_id, now_ms)) for workload_id in batch]
+        world = self._world(now_ms)
+        steps = []
+        for workload_id in batch:
+            step, facts = self._decide(workload_id, world)
+            if any(isinstance(effect, Submit) for effect in step.effects):
+                world = replace(world, offers=self._offers())
+            steps.append((workload_id, step, facts))
         writes = [step.transition for _, step, _ in steps if step.transition is not None]
         try:
             written = iter(await apply(self._ports.store, writes)) if writes else iter(())
@@ -210,10 +216,8 @@ class Reconciler:
         if stale:
             await self._reload(stale)
 
-    def _decide(self, workload_id: str, now_ms: int) -> tuple[Step, list[Fact]]:
-        owned = self._owned[workload_id]
-        facts, owned.facts = owned.facts, []
-        world = World(
+    def _world(self, now_ms: int) -> World:
+        return World(
             now_ms=now_ms,
             deployment=self._deployment,
             worker=self._options.worker,
@@ -221,6 +225,10 @@ class Reconciler:
             cards={name: provider.card for name, provider in self._ports.providers.items()},
             observe_every_ms=int(self._options.observe_every_s * 1000),
         )
+
+    def _decide(self, workload_id: str, world: World) -> tuple[Step, list[Fact]]:
+        owned = self._owned[workload_id]
+        facts, owned.facts = owned.facts, []
         step = decide(
             Situation(
                 record=owned.record,

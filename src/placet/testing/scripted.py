@@ -74,6 +74,7 @@ class ScriptedProvider:
         self.allocations: dict[str, _Allocation] = {}
         self.ran: list[tuple[str, int]] = []
         self.reachable = True
+        self._live = 0
         self.name = "scripted"
         self.card = CARD
         self.deaf: set[str] = set()
@@ -85,7 +86,6 @@ class ScriptedProvider:
         self._hints = None
 
     def offers(self) -> Sequence[Offer]:
-        used = sum(1 for held in self.allocations.values() if held.seen.phase is not Phase.ENDED)
         return (
             Offer(
                 id="scripted-cpu",
@@ -95,7 +95,7 @@ class ScriptedProvider:
                 cpu_cores=Decimal(1000),
                 memory_bytes=10**12,
                 availability=Availability.FREE,
-                free=Free(slots=self._slots - used),
+                free=Free(slots=self._slots - self._live),
                 observed_ms=self._clock.now_ms(),
             ),
         )
@@ -124,6 +124,7 @@ class ScriptedProvider:
             source=self.name,
             created_ms=now_ms,
         )
+        self._live += 1
         self.allocations[launch.key] = _Allocation(launch=launch, handle=handle, script=script, seen=seen)
         asyncio.get_running_loop().call_soon(self._ask, launch)
 
@@ -169,9 +170,11 @@ class ScriptedProvider:
 
     def vanish(self, key: str) -> None:
         """The allocation is gone without a trace."""
+        self._live -= 1
         del self.allocations[key]
 
     def _end(self, held: _Allocation, script: Script, message: str) -> None:
+        self._live -= 1
         held.seen = replace(
             held.seen,
             phase=Phase.ENDED,
