@@ -2,14 +2,18 @@
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from placet.adapters.ambient import RandomIds, SystemClock
 from placet.adapters.artifacts.files import FileArtifacts
 from placet.adapters.inputs import LocalInputs
 from placet.adapters.providers.local import local_provider
-from placet.adapters.store import make_store
+from placet.adapters.store import make_store, migrate
 from placet.config import Settings
 from placet.contract.canonical import body_digest, spec_digest
 from placet.contract.support import unsupported
@@ -22,6 +26,11 @@ from placet.engine.queries import Queries, QueryPorts
 from placet.engine.reconcile import Ports, ReconcileOptions, Reconciler
 from placet.ports.provider import Provider
 from placet.ports.store import Store
+from placet.sdk import places
+from placet.server.doors import Doors
+from placet.server.rest import build_rest
+from placet.server.serve import Control, Listening, check_exposure, data_folder_lock, serve
+from placet.server.tokens import ensure_local_token
 
 
 class _Fingerprint:
@@ -140,4 +149,111 @@ def _options(settings: Settings, ids: RandomIds) -> ReconcileOptions:
         beat_s=engine.beat_seconds,
         owner_timeout_s=engine.lease_seconds,
         observe_every_s=engine.poll_seconds,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Serving:
+    """How a server runs: on the unix socket alone or on TCP too, to the end of all work or to a signal."""
+
+    socket_only: bool = False
+    until_idle: bool = False
+    signals: bool = True
+    ready: Callable[[str | None], None] = lambda _: None
+
+
+def run_server(settings: Settings, serving: Serving) -> None:
+    """Serve until told to stop, in this thread.
+
+    Raises:
+        CannotServe: another server has the data folder, a socket cannot be had, or it would be exposed.
+        SchemaMismatch: the database belongs to another version.
+    """
+    listening = _listening(settings, serving)
+    check_exposure(listening)
+    with data_folder_lock(settings.data_dir):
+        asyncio.run(_serve(settings, serving, listening, asyncio.Event()))
+
+
+@contextmanager
+def serve_embedded(settings: Settings) -> Iterator[Path]:
+    """A server on the unix socket alone, in a thread of this process, for as long as the context lasts.
+
+    Raises:
+        CannotServe: as ``run_server``.
+    """
+    listening = _listening(settings, Serving(socket_only=True))
+    with data_folder_lock(settings.data_dir), ThreadPoolExecutor(1, "placet-server") as thread:
+        started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+
+        async def main() -> None:
+            closing = asyncio.Event()
+            told = (asyncio.get_running_loop(), closing)
+            serving = Serving(socket_only=True, signals=False, ready=lambda _: started.set_result(told))
+            await _serve(settings, serving, listening, closing)
+
+        ended = thread.submit(asyncio.run, main())
+        waiting: set[Future[Any]] = {started, ended}
+        wait(waiting, return_when=FIRST_COMPLETED)
+        if not started.done():
+            ended.result()
+        loop, closing = started.result()
+        try:
+            yield places.socket_path(settings.data_dir)
+        finally:
+            if not ended.done():
+                loop.call_soon_threadsafe(closing.set)
+            ended.result()
+
+
+async def _serve(settings: Settings, serving: Serving, listening: Listening, closing: asyncio.Event) -> None:
+    migrate(settings.database)
+    app = await open_app(settings)
+    try:
+        token = places.token_path(settings.data_dir)
+        await ensure_local_token(app.store, app.ids, app.clock.now_ms(), token)
+        rest = build_rest(_doors(app, closing))
+        app.begin()
+
+        async def idle() -> bool:
+            return rest.quiet() and await app.idle()
+
+        control = Control(
+            closing=closing,
+            ready=serving.ready,
+            idle=idle if serving.until_idle else None,
+            idle_exit_s=settings.server.idle_exit_seconds,
+            signals=serving.signals,
+        )
+        await serve(rest, listening, control)
+    finally:
+        await app.close()
+
+
+def _doors(app: App, closing: asyncio.Event) -> Doors:
+    async def not_ready() -> tuple[str, ...]:
+        return ("engine",) if await app.failed() is not None else ()
+
+    return Doors(
+        intake=app.intake,
+        queries=app.queries,
+        store=app.store,
+        clock=app.clock,
+        ids=app.ids,
+        allowed_hosts=frozenset(app.settings.server.allowed_hosts),
+        not_ready=not_ready,
+        closing=closing,
+    )
+
+
+def _listening(settings: Settings, serving: Serving) -> Listening:
+    server = settings.server
+    return Listening(
+        data_dir=settings.data_dir,
+        host=None if serving.socket_only else server.host,
+        port=server.port,
+        tls_certificate=server.tls_certificate,
+        tls_key=server.tls_key,
+        allow_remote_without_tls=server.allow_remote_without_tls,
+        shutdown_s=server.shutdown_seconds,
     )

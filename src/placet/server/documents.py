@@ -13,6 +13,13 @@ YAML_TYPES = frozenset({"application/yaml", "application/x-yaml", "text/yaml", "
 # Well-formed JSON below this is parsed in well under a millisecond; a thread would cost as much.
 INLINE_BYTES = 16 * 1024
 
+# For the OpenAPI document; the schema of a spec is served by /v1/spec-schema.
+SPEC_BODY = {
+    "required": True,
+    "description": "A spec document; its schema is at /v1/spec-schema.",
+    "content": {media: {"schema": {"type": "object"}} for media in ("application/json", "application/yaml")},
+}
+
 
 async def read_spec(request: Request, now_ms: int) -> Parsed:
     """The spec in the body of a request; a refusal with all mistakes when there are any."""

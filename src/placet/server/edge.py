@@ -58,6 +58,14 @@ class Edge:
         self._boot = boot
         self._observe = observe
         self._numbers = itertools.count(1)
+        self._in_flight = 0
+        self._heard = False
+
+    def quiet(self) -> bool:
+        """Is nobody being answered, and was nobody since the last call?"""
+        quiet = self._in_flight == 0 and not self._heard
+        self._heard = False
+        return quiet
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -66,6 +74,8 @@ class Edge:
         passage = _Passage(request_id=f"req_{self._boot}_{next(self._numbers):x}")
         scope[REQUEST_ID] = passage.request_id
         began_s = time.perf_counter()
+        self._in_flight += 1
+        self._heard = True
         outgoing = _with_headers(send, passage)
         try:
             refusal = self._misdirected(scope)
@@ -79,6 +89,7 @@ class Edge:
                 failed = problems.Refusal(problems.INTERNAL)
                 await problems.response(failed, passage.request_id)(scope, receive, outgoing)
         finally:
+            self._in_flight -= 1
             self._observe(
                 Served(
                     method=scope["method"],

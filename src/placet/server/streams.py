@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,9 +127,13 @@ async def _finish(pending: "asyncio.Future[bytes | None]", source: AsyncIterator
     await asyncio.wait({pending})
     if not pending.cancelled():
         pending.exception()  # read, so that nobody complains that it was not
-    close = getattr(source, "aclose", None)
-    if close is not None:
-        await close()
+    await close(source)
+
+
+async def close(source: AsyncIterator[object]) -> None:
+    """Ends a source now, with what it holds, rather than whenever it is collected."""
+    if isinstance(source, AsyncGenerator):
+        await source.aclose()
 
 
 async def _disconnected(receive: Receive) -> None:

@@ -7,11 +7,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from placet.contract import api
+from placet.contract.canonical import client_request_id
+from placet.contract.parse import Parsed
 from placet.domain.records import Record, WorkloadFilter
 from placet.domain.states import WorkloadState
 from placet.engine.intake import Conflict, NotFinal, Refused, Submission, Submitted
 from placet.server import mapping, problems
-from placet.server.documents import read_spec
+from placet.server.documents import SPEC_BODY, read_spec
 from placet.server.doors import Doors, actor_of, no_workload, reply
 from placet.server.table import SPEC_BODY_MAX, Door, Repeat, Route, idempotency_key, principal_of
 from placet.server.tokens import Scope
@@ -19,6 +21,8 @@ from placet.server.tokens import Scope
 LIST_MAX = 200
 BASE = "/v1/workloads"
 ONE = BASE + "/{workload_id}"
+ABSENT = (problems.NOT_FOUND,)
+KEYED = (problems.INVALID_SPEC, problems.KEY_CONFLICT, problems.BAD_KEY)
 
 
 class Workloads:
@@ -29,94 +33,249 @@ class Workloads:
 
     def routes(self) -> tuple[Route, ...]:
         """What these handlers answer to."""
-        found = (problems.NOT_FOUND,)
         return (
-            Route(
-                Door(
-                    method="POST",
-                    path=BASE,
-                    summary="Submit a workload, or with `dry_run` ask whether it would be accepted.",
-                    scope=Scope.SUBMIT,
-                    repeat=Repeat.KEYED,
-                    body_max=SPEC_BODY_MAX,
-                    status=201,
-                    reply=api.WorkloadView,
-                    refusals=(problems.INVALID_SPEC, problems.KEY_CONFLICT, problems.BAD_KEY),
-                    parameters=("dry_run",),
-                ),
-                self.submit,
-                raw=True,
-            ),
-            Route(
-                Door(method="GET", path=BASE, summary="Workloads, newest first.", scope=Scope.READ, reply=api.WorkloadPage),
-                self.list,
-            ),
-            Route(
-                Door(
-                    method="GET",
-                    path=ONE,
-                    summary="One workload with its attempts.",
-                    scope=Scope.READ,
-                    reply=api.WorkloadView,
-                    refusals=found,
-                ),
-                self.get,
-            ),
-            Route(
-                Door(
-                    method="GET",
-                    path=ONE + "/attempts",
-                    summary="The attempts of a workload.",
-                    scope=Scope.READ,
-                    reply=api.AttemptList,
-                    refusals=found,
-                ),
-                self.attempts,
-            ),
-            Route(
-                Door(
-                    method="GET",
-                    path=ONE + "/account",
-                    summary="The nine answers, with their evidence.",
-                    scope=Scope.READ,
-                    reply=api.AccountView,
-                    refusals=found,
-                ),
-                self.account,
-            ),
-            Route(
-                Door(
-                    method="GET",
-                    path=ONE + "/result",
-                    summary="The final document, once there is one.",
-                    scope=Scope.READ,
-                    refusals=(*found, problems.NOT_FINAL),
-                ),
-                self.result,
-            ),
-            Route(
-                Door(
-                    method="POST",
-                    path=ONE + "/cancel",
-                    summary="Ask for an end. Repeating it changes nothing.",
-                    scope=Scope.CANCEL,
-                    repeat=Repeat.SAME,
-                    reply=api.CancelView,
-                    refusals=found,
-                ),
-                self.cancel,
-            ),
-            Route(
-                Door(
-                    method="POST",
-                    path=ONE + "/retry",
-                    summary="Submit an ended workload again, as a new one.",
-                    scope=Scope.SUBMIT,
-                    repeat=Repeat.KEYED,
-                    status=201,
-                    reply=api.WorkloadView,
-                    refusals=(*found, problems.NOT_FINAL, problems.INVALID_SPEC, problems.KEY_CONFLICT, problems.BAD_KEY),
-                ),
-                self.retry,
-            ),
+            Route(door=SUBMIT, endpoint=self.submit, raw=True),
+            Route(door=ESTIMATE, endpoint=self.estimate, raw=True),
+            Route(door=LIST, endpoint=self.list),
+            Route(door=GET, endpoint=self.get),
+            Route(door=ATTEMPTS, endpoint=self.attempts),
+            Route(door=ACCOUNT, endpoint=self.account),
+            Route(door=RESULT, endpoint=self.result),
+            Route(door=CANCEL, endpoint=self.cancel),
+            Route(door=RETRY, endpoint=self.retry),
         )
+
+    async def submit(self, request: Request) -> Response:
+        """Accept durably, once for a key; or, as a dry run, say what would happen."""
+        principal = principal_of(request)
+        key = idempotency_key(request)
+        parsed = await read_spec(request, self._doors.clock.now_ms())
+        if _flag(request, "dry_run"):
+            return await self._dry_run(principal.tenant, parsed)
+        submission = Submission(
+            tenant=principal.tenant,
+            spec=parsed.spec,
+            key=key or client_request_id(parsed.spec),
+            actor=actor_of(request),
+        )
+        return _submitted(await self._doors.intake.submit(submission), parsed)
+
+    async def _dry_run(self, tenant: str, parsed: Parsed) -> Response:
+        estimate = await self._doors.intake.estimate(tenant, parsed.spec)
+        return reply(
+            api.DryRunView(
+                accepted=not estimate.problems,
+                spec=mapping.render(parsed.spec),
+                spec_digest=mapping.spec_digest(parsed.spec),
+                problems=[mapping.problem(one) for one in estimate.problems],
+                warnings=[mapping.problem(one) for one in parsed.warnings],
+            )
+        )
+
+    async def estimate(self, request: Request) -> Response:
+        """What would become of a spec now, and what it may cost; nothing is done."""
+        parsed = await read_spec(request, self._doors.clock.now_ms())
+        estimate = await self._doors.intake.estimate(principal_of(request).tenant, parsed.spec)
+        return reply(mapping.estimate(estimate, parsed.warnings, mapping.spec_digest(parsed.spec)))
+
+    async def list(
+        self,
+        request: Request,
+        state: Annotated[list[WorkloadState] | None, Query(description="Only in one of these states.")] = None,
+        label: Annotated[list[str] | None, Query(description="`key=value`; all must match.", max_length=64)] = None,
+        name: Annotated[str | None, Query(description="Only of this name.", max_length=63)] = None,
+        limit: Annotated[int, Query(ge=1, le=LIST_MAX)] = 50,
+        cursor: Annotated[
+            str | None, Query(description="`next` of the page before.", pattern=r"^wl_[0-9a-z]{29}$")
+        ] = None,
+    ) -> Response:
+        """Workloads of the token's tenant, newest first."""
+        wanted = WorkloadFilter(
+            tenant=principal_of(request).tenant,
+            states=tuple(state or ()),
+            labels=tuple(_label(pair) for pair in label or ()),
+            name=name,
+            before=cursor,
+            limit=limit,
+        )
+        found = await self._doors.queries.list(wanted)
+        following = found[-1].id if len(found) == limit else None
+        return reply(api.WorkloadPage(items=[mapping.summary(one) for one in found], next=following))
+
+    async def get(self, request: Request, workload_id: str) -> Response:
+        """One workload with its spec and its attempts."""
+        return reply(mapping.workload(await self._record(request, workload_id)))
+
+    async def attempts(self, request: Request, workload_id: str) -> Response:
+        """All attempts, first to last."""
+        record = await self._record(request, workload_id)
+        return reply(api.AttemptList(items=[mapping.attempt(one) for one in record.attempts]))
+
+    async def account(self, request: Request, workload_id: str) -> Response:
+        """Nine questions, each answered yes, no or unknown, with evidence, age and source."""
+        found = await self._doors.queries.account(principal_of(request).tenant, workload_id)
+        if found is None:
+            raise no_workload()
+        return reply(mapping.account(found))
+
+    async def result(self, request: Request, workload_id: str) -> Response:
+        """The final document: write-once, the same keys for every ending, exactly as it is kept."""
+        text = await self._doors.queries.result(principal_of(request).tenant, workload_id)
+        if text is not None:
+            return Response(text.encode(), media_type="application/json")
+        record = await self._record(request, workload_id)
+        raise problems.Refusal(problems.NOT_FINAL, detail=f"the workload is {record.workload.state.value}")
+
+    async def cancel(self, request: Request, workload_id: str) -> Response:
+        """Ask for an end. What has ended stays as it is; repeating it changes nothing."""
+        outcome = await self._doors.intake.cancel(principal_of(request).tenant, workload_id, actor_of(request))
+        if outcome is None:
+            raise no_workload()
+        return reply(mapping.cancelled(outcome))
+
+    async def retry(self, request: Request, workload_id: str) -> Response:
+        """Submit the spec of an ended workload again: a new workload that names the old one."""
+        outcome = await self._doors.intake.retry(
+            principal_of(request).tenant, workload_id, actor_of(request), idempotency_key(request)
+        )
+        if outcome is None:
+            raise no_workload()
+        if isinstance(outcome, NotFinal):
+            raise problems.Refusal(problems.NOT_FINAL, detail=f"the workload is {outcome.workload.state.value}")
+        return _submitted(outcome, None)
+
+    async def _record(self, request: Request, workload_id: str) -> Record:
+        record = await self._doors.queries.get(principal_of(request).tenant, workload_id)
+        if record is None:
+            raise no_workload()
+        return record
+
+
+def _submitted(outcome: Submitted | Refused | Conflict, parsed: Parsed | None) -> Response:
+    match outcome:
+        case Submitted():
+            view = mapping.workload(
+                Record(workload=outcome.workload),
+                warnings=() if parsed is None else parsed.warnings,
+                existed=outcome.existed,
+            )
+            return reply(view, 200 if outcome.existed else 201, {"location": f"{BASE}/{outcome.workload.id}"})
+        case Refused():
+            detail = outcome.problems[0].what if outcome.problems else ""
+            raise problems.Refusal(problems.INVALID_SPEC, detail=detail, problems=outcome.problems)
+        case Conflict():
+            raise problems.Refusal(problems.KEY_CONFLICT, extra={"workload_id": outcome.workload_id})
+
+
+def _label(pair: str) -> tuple[str, str]:
+    key, equals, value = pair.partition("=")
+    if not equals or not key:
+        raise problems.Refusal(problems.BAD_REQUEST, detail="label: write it as key=value")
+    return key, value
+
+
+def _flag(request: Request, name: str) -> bool:
+    """A truth value of the query; anything but plain words is refused rather than guessed."""
+    match request.query_params.get(name):
+        case None | "false" | "0":
+            return False
+        case "true" | "1" | "":
+            return True
+        case _:
+            raise problems.Refusal(problems.BAD_REQUEST, detail=f"{name}: write true or false")
+
+
+_KEY_PARAMETER = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "description": "1 to 255 printable ASCII characters; the same key with the same spec is the same workload.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 255},
+}
+_DRY_RUN = {
+    "name": "dry_run",
+    "in": "query",
+    "description": "Only say whether it would be accepted.",
+    "schema": {"type": "boolean", "default": False},
+}
+SUBMIT = Door(
+    method="POST",
+    path=BASE,
+    summary="Submit a workload.",
+    scope=Scope.SUBMIT,
+    repeat=Repeat.KEYED,
+    body_max=SPEC_BODY_MAX,
+    status=201,
+    reply=api.WorkloadView,
+    refusals=(*KEYED, problems.MEDIA, problems.TOO_LARGE),
+    extra={"requestBody": SPEC_BODY, "parameters": [_KEY_PARAMETER, _DRY_RUN]},
+)
+ESTIMATE = Door(
+    method="POST",
+    path="/v1/estimate",
+    summary="What would happen, and what it may cost.",
+    scope=Scope.READ,
+    body_max=SPEC_BODY_MAX,
+    reply=api.EstimateView,
+    refusals=(problems.INVALID_SPEC, problems.MEDIA, problems.TOO_LARGE),
+    extra={"requestBody": SPEC_BODY},
+)
+LIST = Door(
+    method="GET",
+    path=BASE,
+    summary="List workloads, newest first.",
+    scope=Scope.READ,
+    reply=api.WorkloadPage,
+    refusals=(problems.BAD_REQUEST,),
+)
+GET = Door(
+    method="GET",
+    path=ONE,
+    summary="One workload with its spec and attempts.",
+    scope=Scope.READ,
+    reply=api.WorkloadView,
+    refusals=ABSENT,
+)
+ATTEMPTS = Door(
+    method="GET",
+    path=ONE + "/attempts",
+    summary="The attempts of a workload.",
+    scope=Scope.READ,
+    reply=api.AttemptList,
+    refusals=ABSENT,
+)
+ACCOUNT = Door(
+    method="GET",
+    path=ONE + "/account",
+    summary="The nine answers, with their evidence.",
+    scope=Scope.READ,
+    reply=api.AccountView,
+    refusals=ABSENT,
+)
+RESULT = Door(
+    method="GET",
+    path=ONE + "/result",
+    summary="The final result, once there is one.",
+    scope=Scope.READ,
+    reply=api.ResultView,
+    refusals=(*ABSENT, problems.NOT_FINAL),
+)
+CANCEL = Door(
+    method="POST",
+    path=ONE + "/cancel",
+    summary="Ask for an end.",
+    scope=Scope.CANCEL,
+    repeat=Repeat.SAME,
+    reply=api.CancelView,
+    refusals=ABSENT,
+)
+RETRY = Door(
+    method="POST",
+    path=ONE + "/retry",
+    summary="Submit an ended workload again, as a new one.",
+    scope=Scope.SUBMIT,
+    repeat=Repeat.KEYED,
+    status=201,
+    reply=api.WorkloadView,
+    refusals=(*ABSENT, problems.NOT_FINAL, *KEYED),
+    extra={"parameters": [_KEY_PARAMETER]},
+)

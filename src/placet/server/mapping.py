@@ -1,0 +1,316 @@
+"""From the domain to the contract, and nothing else. What is not mapped here does not leave the server."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from urllib.parse import quote
+
+from placet.contract import api
+from placet.contract.canonical import spec_digest as spec_digest
+from placet.contract.render import render as render
+from placet.domain.account import Account
+from placet.domain.failures import MEANINGS, Failure
+from placet.domain.offers import Demand, Interval, Offer, Plan
+from placet.domain.problems import Problem
+from placet.domain.records import Artifact, Attempt, Event, PlacementNote, Record, Token, Workload
+from placet.domain.units import format_instant
+from placet.engine.intake import Estimate, StopOutcome
+
+
+def workload(record: Record, *, warnings: Sequence[Problem] = (), existed: bool = False) -> api.WorkloadView:
+    """A workload with everything about it."""
+    held = record.workload
+    return api.WorkloadView.model_validate(
+        {
+            **_summary(held),
+            "spec": render(held.spec),
+            "spec_digest": held.spec_digest,
+            "failure": failure(held.failure),
+            "attempt_list": [attempt(one) for one in record.attempts],
+            "warnings": [problem(warning) for warning in warnings],
+            "existed": existed,
+        }
+    )
+
+
+def summary(held: Workload) -> api.WorkloadSummary:
+    """One line of a list."""
+    return api.WorkloadSummary.model_validate(_summary(held))
+
+
+def _summary(held: Workload) -> dict[str, object]:
+    return {
+        "id": held.id,
+        "name": held.spec.name,
+        "state": held.state.value,
+        "desired": held.desired.value,
+        "final": held.final,
+        "reason": held.reason,
+        "created_at": format_instant(held.created_ms),
+        "state_since": format_instant(held.state_since_ms),
+        "finished_at": instant(held.finished_ms),
+        "attempts": held.epoch,
+        "compute_done": held.compute_done,
+        "delivery": held.delivery.value,
+        "cause": None if held.failure is None else held.failure.cause.value,
+        "labels": dict(held.spec.labels),
+        "retry_of": held.retry_of,
+    }
+
+
+def attempt(held: Attempt) -> api.AttemptView:
+    """One try."""
+    return api.AttemptView(
+        epoch=held.epoch,
+        state=held.state.value,
+        desired=held.desired.value,
+        provider=held.provider,
+        placement=placement(held.placement),
+        created_at=format_instant(held.created_ms),
+        submitted_at=instant(held.submitted_ms),
+        permitted_at=instant(held.permit_ms),
+        started_at=instant(held.started_ms),
+        exited_at=instant(held.exited_ms),
+        finished_at=instant(held.finished_ms),
+        observed_at=instant(held.observed_ms),
+        exit_code=held.exit_code,
+        signal=held.signal,
+        computed=held.computed,
+        failure=failure(held.failure),
+        cost_usd=money(held.cost_usd),
+        wasted_usd=money(held.wasted_usd),
+        phases_ms=dict(held.phases_ms),
+        usage=api.UsageView(
+            cpu_s=held.usage.cpu_s,
+            peak_memory_bytes=held.usage.peak_memory_bytes,
+            disk_bytes=held.usage.disk_bytes,
+        ),
+        logs=[
+            api.LogSealView(
+                epoch=held.epoch,
+                stream=seal.stream,
+                bytes_total=seal.bytes_total,
+                bytes_kept=seal.bytes_kept,
+                gaps=[list(gap) for gap in seal.gaps],
+            )
+            for seal in held.logs
+        ],
+    )
+
+
+def placement(note: PlacementNote) -> api.PlacementView:
+    """Why an attempt runs where it runs."""
+    return api.PlacementView(
+        provider=note.provider,
+        offer=note.offer_id,
+        region=note.region,
+        price_usd_per_hour=money(note.price_usd_per_hour),
+        expected_cost_usd=money(note.expected_cost_usd),
+        score=dict(note.parts),
+        dropped=dict(note.dropped),
+        why=list(note.reasons),
+    )
+
+
+def failure(held: Failure | None) -> api.FailureView | None:
+    """A failure with what it means for the next step."""
+    if held is None:
+        return None
+    meaning = MEANINGS[held.cause]
+    return api.FailureView(
+        cause=api.CauseView(
+            code=held.cause.value,
+            failure_class=meaning.failure_class.value,
+            fault=meaning.fault.value,
+            retry=meaning.retry.value,
+            money_spent=meaning.money.value,
+            exit_code=held.exit_code,
+            signal=held.signal,
+            evidence=dict(held.evidence),
+        ),
+        message=held.message,
+        fix=meaning.fix,
+    )
+
+
+def problem(held: Problem) -> api.ProblemView:
+    """One mistake."""
+    return api.ProblemView(code=held.code, field=held.field, what=held.what, why=held.why, fix=held.fix, line=held.line)
+
+
+def event(held: Event) -> api.EventView:
+    """One line of the account."""
+    return api.EventView(
+        seq=held.seq,
+        at=format_instant(held.at_ms),
+        kind=held.kind.value,
+        actor=held.actor,
+        epoch=held.epoch,
+        from_state=held.from_state,
+        to_state=held.to_state,
+        cause=held.cause,
+        message=held.message,
+        data=dict(held.data),
+    )
+
+
+def artifact(held: Artifact) -> api.ArtifactView:
+    """One output, with the address of its bytes."""
+    return api.ArtifactView(
+        name=held.name,
+        path=held.path,
+        epoch=held.epoch,
+        size_bytes=held.size_bytes,
+        sha256=held.sha256,
+        media_type=held.media_type,
+        created_at=format_instant(held.created_ms),
+        href=f"/v1/workloads/{held.workload_id}/artifacts/{quote(held.path)}?epoch={held.epoch}",
+    )
+
+
+def offer(held: Offer) -> api.OfferView:
+    """One way to run."""
+    gpu = held.gpu
+    return api.OfferView(
+        id=held.id,
+        provider=held.provider,
+        region=held.region,
+        jurisdiction=held.jurisdiction,
+        compliance=list(held.compliance),
+        runtimes=list(held.runtimes),
+        capacity_type=held.capacity_type.value,
+        cpu_cores=str(held.cpu_cores),
+        memory_bytes=held.memory_bytes,
+        disk_bytes=held.disk_bytes,
+        gpu=None
+        if gpu is None
+        else api.GpuView(
+            model=gpu.model,
+            count=gpu.count,
+            memory_bytes=gpu.memory_bytes,
+            compute_capability=gpu.compute_capability,
+            features=list(gpu.features),
+            driver_version=gpu.driver_version,
+            cuda_version=gpu.cuda_version,
+        ),
+        nodes_max=held.nodes_max,
+        price_usd_per_hour=money(held.price_usd_per_hour),
+        minimum_charge_usd=money(held.minimum_charge_usd),
+        startup_s=str(held.startup_s),
+        availability=held.availability.value,
+        observed_at=instant(held.observed_ms or None),
+        preemptible=held.preemptible,
+    )
+
+
+def estimate(held: Estimate, warnings: Sequence[Problem], spec_digest: str) -> api.EstimateView:
+    """What would happen."""
+    return api.EstimateView(
+        accepted=not held.problems,
+        demand=_demand(held.demand),
+        plan=_plan(held.plan),
+        cost_usd=interval(held.cost_usd),
+        assumptions=list(held.assumptions),
+        problems=[problem(one) for one in held.problems],
+        warnings=[problem(one) for one in warnings],
+        spec_digest=spec_digest,
+    )
+
+
+def _demand(held: Demand) -> api.DemandView:
+    return api.DemandView(
+        gpu_count=held.gpu_count,
+        gpu_memory_bytes=held.gpu_memory_bytes,
+        cpu_cores=None if held.cpu_cores is None else str(held.cpu_cores),
+        memory_bytes=held.memory_bytes,
+        disk_bytes=held.disk_bytes,
+        nodes=held.nodes,
+        runtime_s=interval(held.runtime_s),
+        reasons=list(held.reasons),
+    )
+
+
+def _plan(held: Plan) -> api.PlanView:
+    return api.PlanView(
+        fate=held.fate.value,
+        reason=held.reason,
+        ranked=[
+            api.RankedView(
+                offer=offer(ranked.offer),
+                cost_usd=_interval(ranked.cost_usd),
+                score=str(ranked.score),
+                parts=dict(ranked.parts),
+            )
+            for ranked in held.ranked
+        ],
+        drops=[
+            api.DropView(
+                offer_id=drop.offer_id,
+                filter=drop.verdict.filter,
+                fate=drop.verdict.fate.value,
+                reason=drop.verdict.reason,
+            )
+            for drop in held.drops
+        ],
+        drop_counts=held.drop_counts,
+        relaxed=list(held.relaxed),
+    )
+
+
+def interval(held: Interval | None) -> api.IntervalView | None:
+    """A bracketed quantity, if there is one."""
+    return None if held is None else _interval(held)
+
+
+def _interval(held: Interval) -> api.IntervalView:
+    return api.IntervalView(low=money(held.low), likely=money(held.likely), high=money(held.high), reason=held.reason)
+
+
+def account(held: Account) -> api.AccountView:
+    """The nine answers."""
+    return api.AccountView(
+        workload_id=held.workload_id,
+        at=format_instant(held.at_ms),
+        answers=[
+            api.AnswerView(
+                question=answer.question.value,
+                answer=answer.answer.value,
+                why=answer.why,
+                events=list(answer.events),
+                age_ms=answer.age_ms,
+                source=answer.source,
+            )
+            for answer in held.answers
+        ],
+        advice=held.advice.value,
+        advice_why=held.advice_why,
+        check_again_at=instant(held.check_again_ms),
+    )
+
+
+def cancelled(held: StopOutcome) -> api.CancelView:
+    """What a cancel did."""
+    return api.CancelView(workload=summary(held.workload), changed=held.changed, already_final=held.already_final)
+
+
+def token(held: Token) -> api.TokenView:
+    """A credential without its secret."""
+    return api.TokenView(
+        id=held.id,
+        name=held.name,
+        tenant=held.tenant,
+        scopes=list(held.scopes),
+        created_at=format_instant(held.created_ms),
+        expires_at=instant(held.expires_ms),
+        revoked_at=instant(held.revoked_ms),
+        last_used_at=instant(held.last_used_ms),
+    )
+
+
+def instant(at_ms: int | None) -> str | None:
+    """A time, if there is one."""
+    return None if at_ms is None else format_instant(at_ms)
+
+
+def money(amount: Decimal) -> str:
+    """Plain digits, never an exponent."""
+    return format(amount, "f")

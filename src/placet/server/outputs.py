@@ -1,0 +1,294 @@
+"""Routes for what a workload gives: events, logs, artifacts; as pages, and events and logs as streams too."""
+
+import asyncio
+import base64
+import re
+from collections.abc import AsyncIterator, Sequence
+from typing import Annotated, Literal
+from urllib.parse import quote
+
+from fastapi import Query
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from placet.contract import api
+from placet.contract.logs import LogPieceView, text_or_base64
+from placet.domain.allocations import LogChunk
+from placet.domain.records import Artifact
+from placet.server import mapping, problems, streams
+from placet.server.cursors import LogCursor, bad_cursor, event_seq
+from placet.server.doors import Doors, no_workload, reply, wants_stream
+from placet.server.ranges import asked_range
+from placet.server.table import Door, Route, principal_of
+from placet.server.tokens import Scope
+from placet.server.workloads import ABSENT, ONE
+
+EVENTS_MAX = 200
+LOG_PAGE_MAX = 1024 * 1024
+LOG_STREAMS = ("stdout", "stderr", "install")
+# Kept below what one event of a stream may hold, base64 included.
+LOG_PIECE_BYTES = 256 * 1024
+SAFE_MEDIA = re.compile(r"[a-z]+/[a-z0-9.+-]+", re.ASCII)
+
+Epoch = Annotated[int | None, Query(ge=1, le=1_000_000, description="Which attempt; the newest if not said.")]
+
+
+class Outputs:
+    """Handlers over queries."""
+
+    def __init__(self, doors: Doors) -> None:
+        self._doors = doors
+
+    def routes(self) -> tuple[Route, ...]:
+        """What these handlers answer to."""
+        return (
+            Route(door=EVENTS, endpoint=self.events),
+            Route(door=LOGS, endpoint=self.logs),
+            Route(door=ARTIFACTS, endpoint=self.artifacts),
+            Route(door=ARTIFACT, endpoint=self.artifact),
+        )
+
+    async def events(
+        self,
+        request: Request,
+        workload_id: str,
+        after: Annotated[int, Query(ge=0, le=2**62, description="Only events after this `seq`.")] = 0,
+        limit: Annotated[int, Query(ge=1, le=EVENTS_MAX)] = EVENTS_MAX,
+    ) -> Response:
+        """The account's lines in order. With `Accept: text/event-stream` they come as they happen, to the last."""
+        tenant = principal_of(request).tenant
+        after = event_seq(request.headers.get("last-event-id"), after)
+        found = await self._doors.queries.events(tenant, workload_id, after, limit)
+        if found is None:
+            raise no_workload()
+        if wants_stream(request):
+            return self._doors.stream(request, self._event_source(tenant, workload_id, after))
+        following = str(found[-1].seq) if len(found) == limit else None
+        return reply(api.EventPage(items=[mapping.event(one) for one in found], next=following))
+
+    async def _event_source(self, tenant: str, workload_id: str, after: int) -> AsyncIterator[bytes]:
+        source = self._doors.queries.follow_events(tenant, workload_id, after)
+        try:
+            async for event in source:
+                view = mapping.event(event).model_dump_json()
+                yield streams.encode(view, kind="event", event_id=str(event.seq))
+        finally:
+            await streams.close(source)
+
+    async def logs(
+        self,
+        request: Request,
+        workload_id: str,
+        stream: Annotated[Literal["stdout", "stderr", "install", "all"], Query()] = "stdout",
+        epoch: Epoch = None,
+        offset: Annotated[int, Query(ge=0, le=2**62, description="Of the first wanted byte.")] = 0,
+        limit: Annotated[int, Query(ge=1, le=LOG_PAGE_MAX)] = 64 * 1024,
+    ) -> Response:
+        """Bytes of a log of one attempt. `Accept: application/octet-stream` gives them raw, with headers that say where
+        they stand; `text/event-stream` gives them as they come until the log is sealed, also of all streams at once.
+        """
+        tenant = principal_of(request).tenant
+        if wants_stream(request):
+            return await self._log_stream(request, workload_id, stream, epoch, offset)
+        if stream == "all":
+            raise problems.Refusal(problems.BAD_REQUEST, detail="stream: `all` is for text/event-stream")
+        page = await self._doors.queries.logs(
+            tenant, workload_id, epoch=epoch, stream=stream, offset=offset, limit=limit
+        )
+        if page is None:
+            raise problems.Refusal(
+                problems.NOT_FOUND, detail="there is no such workload, or it has no such attempt yet"
+            )
+        if "application/octet-stream" in request.headers.get("accept", ""):
+            headers = {
+                "placet-log-epoch": str(page.epoch),
+                "placet-log-offset": str(page.offset),
+                "placet-log-next-offset": str(page.next_offset),
+                "placet-log-dropped": str(page.dropped),
+                "placet-log-sealed": str(page.sealed).lower(),
+            }
+            return Response(page.data, headers=headers, media_type="application/octet-stream")
+        text, encoded = text_or_base64(page.data)
+        return reply(
+            LogPieceView(
+                epoch=page.epoch,
+                stream=page.stream,
+                offset=page.offset,
+                next_offset=page.next_offset,
+                text=text,
+                base64=encoded,
+                dropped=page.dropped,
+                sealed=page.sealed,
+            )
+        )
+
+    async def _log_stream(
+        self, request: Request, workload_id: str, stream: str, epoch: int | None, offset: int
+    ) -> Response:
+        tenant = principal_of(request).tenant
+        record = await self._doors.queries.get(tenant, workload_id)
+        if record is None:
+            raise no_workload()
+        wanted = LOG_STREAMS if stream == "all" else (stream,)
+        cursor = LogCursor.read(request.headers.get("last-event-id"))
+        if cursor is None:
+            known = epoch or (record.attempts[-1].epoch if record.attempts else 1)
+            cursor = LogCursor(epoch=known, offsets=dict.fromkeys(wanted, offset))
+        if set(cursor.offsets) != set(wanted):
+            raise bad_cursor()
+        return self._doors.stream(request, self._log_source(tenant, workload_id, cursor))
+
+    async def _log_source(self, tenant: str, workload_id: str, cursor: LogCursor) -> AsyncIterator[bytes]:
+        sources = {
+            stream: self._doors.queries.follow_logs(
+                tenant, workload_id, epoch=cursor.epoch, stream=stream, offset=offset
+            )
+            for stream, offset in cursor.offsets.items()
+        }
+        chunks = merged(sources)
+        try:
+            async for stream, chunk in chunks:
+                for piece in _pieces(chunk):
+                    cursor = cursor.moved(stream, piece.offset + len(piece.data))
+                    view = _piece_view(cursor.epoch, stream, piece).model_dump_json()
+                    yield streams.encode(view, kind="log", event_id=str(cursor))
+        finally:
+            await streams.close(chunks)
+
+    async def artifacts(self, request: Request, workload_id: str) -> Response:
+        """The delivered outputs of all attempts, with sizes and digests."""
+        found = await self._doors.queries.artifacts(principal_of(request).tenant, workload_id)
+        if found is None:
+            raise no_workload()
+        return reply(api.ArtifactPage(items=[mapping.artifact(one) for one in found]))
+
+    async def artifact(self, request: Request, workload_id: str, path: str, epoch: Epoch = None) -> Response:
+        """The bytes of one output, always as a download. A single `Range` is honoured."""
+        found = await self._doors.queries.open_artifact(principal_of(request).tenant, workload_id, path, epoch)
+        if found is None:
+            raise problems.Refusal(problems.NOT_FOUND, detail="there is no such workload or artifact")
+        artifact, body = found
+        wanted = asked_range(request.headers.get("range"), artifact.size_bytes)
+        headers = _download_headers(artifact)
+        if wanted is None:
+            headers["content-length"] = str(artifact.size_bytes)
+            return StreamingResponse(body, headers=headers, media_type=_media(artifact))
+        start, stop = wanted
+        headers["content-length"] = str(stop - start)
+        headers["content-range"] = f"bytes {start}-{stop - 1}/{artifact.size_bytes}"
+        return StreamingResponse(_cut(body, start, stop), 206, headers=headers, media_type=_media(artifact))
+
+
+async def merged(sources: dict[str, AsyncIterator[LogChunk]]) -> AsyncIterator[tuple[str, LogChunk]]:
+    """Chunks of several sources as each of them comes; one slow source holds up no other."""
+    pending = {asyncio.ensure_future(anext(source, None)): name for name, source in sources.items()}
+    try:
+        while pending:
+            done, _ = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+            for future in done:
+                name, chunk = pending.pop(future), future.result()
+                if chunk is not None:
+                    yield name, chunk
+                    pending[asyncio.ensure_future(anext(sources[name], None))] = name
+    finally:
+        for future in pending:
+            future.cancel()
+        await asyncio.gather(*pending, return_exceptions=True)
+        for source in sources.values():
+            await streams.close(source)
+
+
+def _piece_view(epoch: int, stream: str, piece: LogChunk) -> LogPieceView:
+    text, encoded = text_or_base64(piece.data)
+    return LogPieceView(
+        epoch=epoch,
+        stream=stream,
+        offset=piece.offset,
+        next_offset=piece.offset + len(piece.data),
+        text=text,
+        base64=encoded,
+        dropped=piece.dropped,
+        sealed=piece.final,
+    )
+
+
+def _pieces(chunk: LogChunk) -> Sequence[LogChunk]:
+    """The chunk in pieces that fit into one event each."""
+    if len(chunk.data) <= LOG_PIECE_BYTES:
+        return (chunk,)
+    starts = range(0, len(chunk.data), LOG_PIECE_BYTES)
+    return [
+        LogChunk(
+            stream=chunk.stream,
+            offset=chunk.offset + start,
+            data=chunk.data[start : start + LOG_PIECE_BYTES],
+            dropped=chunk.dropped if start == 0 else 0,
+            final=chunk.final and start == starts[-1],
+        )
+        for start in starts
+    ]
+
+
+def _download_headers(artifact: Artifact) -> dict[str, str]:
+    """The name is only a suggestion, and never a path; the digest is that of the whole artifact."""
+    digest = bytes.fromhex(artifact.sha256.removeprefix("sha256:"))
+    return {
+        "content-disposition": f"attachment; filename*=UTF-8''{quote(artifact.path.rpartition('/')[2], safe='')}",
+        "repr-digest": f"sha-256=:{base64.b64encode(digest).decode('ascii')}:",
+        "etag": f'"{digest.hex()}"',
+        "accept-ranges": "bytes",
+        "placet-artifact-epoch": str(artifact.epoch),
+    }
+
+
+def _media(artifact: Artifact) -> str:
+    """What the owner declared, if it is a plain type; never one that a browser would run."""
+    declared = artifact.media_type
+    return declared if SAFE_MEDIA.fullmatch(declared) else "application/octet-stream"
+
+
+async def _cut(body: AsyncIterator[bytes], start: int, stop: int) -> AsyncIterator[bytes]:
+    place = 0
+    async for piece in body:
+        begin, end = max(start - place, 0), min(stop - place, len(piece))
+        if begin < end:
+            yield piece[begin:end]
+        place += len(piece)
+        if place >= stop:
+            return
+
+
+EVENTS = Door(
+    method="GET",
+    path=ONE + "/events",
+    summary="The append-only account of a workload.",
+    scope=Scope.READ,
+    streams=True,
+    reply=api.EventPage,
+    refusals=(*ABSENT, problems.TOO_MANY),
+)
+LOGS = Door(
+    method="GET",
+    path=ONE + "/logs",
+    summary="The log of an attempt.",
+    scope=Scope.LOGS,
+    streams=True,
+    reply=LogPieceView,
+    refusals=(*ABSENT, problems.TOO_MANY),
+)
+ARTIFACTS = Door(
+    method="GET",
+    path=ONE + "/artifacts",
+    summary="The delivered outputs.",
+    scope=Scope.ARTIFACTS,
+    reply=api.ArtifactPage,
+    refusals=ABSENT,
+)
+ARTIFACT = Door(
+    method="GET",
+    path=ONE + "/artifacts/{path:path}",
+    summary="Download one output.",
+    scope=Scope.ARTIFACTS,
+    media_type="application/octet-stream",
+    refusals=(*ABSENT, problems.RANGE),
+)
