@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass
 from decimal import Decimal
 
-from placet.domain.failures import Failure, FailureClass, Fault, RetrySafety
+from placet.domain.failures import Cause, Failure, FailureClass, Fault, RetrySafety
 from placet.domain.records import Attempt, Workload
 from placet.domain.spec import Repeat
 from placet.domain.units import SECOND_MS
@@ -38,8 +38,9 @@ def recover(workload: Workload, attempt: Attempt, failure: Failure, *, now_ms: i
     """
     meaning = failure.meaning
     ours = meaning.fault is not Fault.USER
-    user = workload.user_failures + (0 if ours else 1)
-    infrastructure = workload.infrastructure_failures + (1 if ours else 0)
+    counts = 0 if failure.cause in _FREE else 1
+    user = workload.user_failures + (0 if ours else counts)
+    infrastructure = workload.infrastructure_failures + (counts if ours else 0)
 
     def give_up(reason: str) -> GiveUp:
         return GiveUp(user_failures=user, infrastructure_failures=infrastructure, reason=reason)
@@ -50,7 +51,7 @@ def recover(workload: Workload, attempt: Attempt, failure: Failure, *, now_ms: i
     if workload.spec.repeat is Repeat.AT_MOST_ONCE and attempt.permit_ms is not None:
         return give_up("the program may have started, and it may run at most once")
     limit, spent = _budget(workload, meaning.failure_class, ours=ours, user=user, infrastructure=infrastructure)
-    if spent >= limit:
+    if counts and spent >= limit:
         return give_up(f"{spent} of {limit} attempts used")
     delay_ms = _backoff_ms(workload, spent, policy.backoff_s, policy.backoff_max_s)
     deadline_ms = workload.spec.constraints.deadline_ms
@@ -61,10 +62,12 @@ def recover(workload: Workload, attempt: Attempt, failure: Failure, *, now_ms: i
         user_failures=user,
         infrastructure_failures=infrastructure,
         exclude_offer=attempt.placement.offer_id if meaning.failure_class in _ELSEWHERE else None,
-        reason=f"{failure.cause}: attempt {spent + 1} of {limit}",
+        reason=f"{failure.cause}: attempt {spent + 1} of {limit}" if counts else f"{failure.cause}: nothing ran",
     )
 
 
+# Nothing ever existed, by proof, and it was not the workload's doing: these spend no budget, only time.
+_FREE = frozenset({Cause.NO_CAPACITY, Cause.UNRESOLVED})
 # After one of these another offer is more likely to work than the same one.
 _ELSEWHERE = frozenset({FailureClass.CAPACITY, FailureClass.QUOTA, FailureClass.PROVIDER, FailureClass.LOST})
 
@@ -80,7 +83,7 @@ def _budget(
 
 
 def _backoff_ms(workload: Workload, failures: int, first_s: Decimal, most_s: Decimal) -> int:
-    doubled = min(first_s * 2 ** min(failures - 1, 20), most_s)
+    doubled = min(first_s * 2 ** min(max(failures - 1, 0), 20), most_s)
     drawn = hashlib.sha256(f"{workload.id}/{workload.epoch}".encode()).digest()[0]
     jitter = Decimal("0.75") + Decimal(drawn) / Decimal(510)
     return int(doubled * jitter * SECOND_MS)

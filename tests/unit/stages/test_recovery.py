@@ -33,6 +33,13 @@ def test_a_spent_budget_ends_it() -> None:
     assert isinstance(after(Cause.LOST, replace(BUSY, infrastructure_failures=3)), GiveUp)
 
 
+@pytest.mark.parametrize("cause", [Cause.NO_CAPACITY, Cause.UNRESOLVED])
+def test_what_never_existed_spends_no_budget(cause: Cause) -> None:
+    step = after(cause, replace(BUSY, infrastructure_failures=4))
+    assert isinstance(step, Again)
+    assert step.infrastructure_failures == 4
+
+
 def test_one_class_can_have_its_own_budget() -> None:
     policy = replace(POLICY, by_class=(("program", 1),))
     assert isinstance(after(Cause.EXIT_CODE, replace(BUSY, spec=replace(SPEC, retry=policy))), GiveUp)
