@@ -35,6 +35,11 @@ def plain_decimal(amount: Decimal) -> Decimal:
     return Decimal(int(whole)) if amount == whole else Decimal(format(amount.normalize(), "f"))
 
 
+def written(value: object) -> object:
+    """A decimal as a person would write it: ``str`` would use an exponent for small ones."""
+    return format(value, "f") if isinstance(value, Decimal) else value
+
+
 def _quantity(value: object, read: Callable[[Any], Value], *, noun: str, example: str, positive: bool = True) -> Value:
     if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
         raise refusal(
@@ -45,6 +50,7 @@ def _quantity(value: object, read: Callable[[Any], Value], *, noun: str, example
                 fix=f"write for example {example}",
             )
         )
+    value = written(value)
     text = str(value)
     out = Found(
         code="out_of_range",
@@ -257,7 +263,7 @@ def _dotted_version(parts_most: int, example: str, *, parts_least: int = 1) -> C
 
     def check(value: object) -> str:
         number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
-        text = str(value) if number else text_value(value).strip()
+        text = str(written(value)) if number else text_value(value).strip()
         if not form.fullmatch(text):
             raise refusal(
                 Found(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TypeAlias
 
 from pydantic_core import PydanticCustomError
@@ -47,6 +48,8 @@ def shown(value: object) -> str:
             return "a mapping"
         case list() | tuple():
             return "a list"
+        case Decimal():
+            text = format(value, "f")
         case _:
             text = str(value)
     return text if len(text) <= 60 else text[:57] + "..."
