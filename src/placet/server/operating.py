@@ -60,7 +60,7 @@ class Operating:
 
     async def ready(self) -> Response:
         """The server can do its work: the store answers, the engine moves."""
-        reasons = ("stopping",) if self._doors.closing.is_set() else await self._doors.not_ready()
+        reasons = ("closing",) if self._doors.closing.is_set() else await self._doors.not_ready()
         view = api.HealthView(
             status="not_ready" if reasons else "ok", version=__version__, checks=dict.fromkeys(reasons, "failing")
         )
