@@ -2,10 +2,12 @@
 
 import contextlib
 import os
+import secrets
 import shutil
 import sys
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from pathlib import Path
 from types import ModuleType
 
 from placet.adapters.providers.local.options import Device
@@ -42,6 +44,20 @@ def memory_bytes() -> int:
     """Most of the machine's memory."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return int(total * MEMORY_SHARE)
+
+
+def place(folder: Path) -> str:
+    """The name of the folder's own place, made once: what runs there can be seen only through this folder."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = folder / "place"
+    with contextlib.suppress(FileExistsError):
+        part = folder / f".place-{os.getpid()}-{secrets.token_hex(4)}"
+        part.write_text(f"this-machine-{secrets.token_hex(4)}")
+        try:
+            os.link(part, path)
+        finally:
+            part.unlink()
+    return path.read_text()
 
 
 def slots(cores: Decimal) -> int:

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import socket
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -35,7 +34,6 @@ class LocalProvider:
             cpu_cores=cores,
             memory_bytes=options.memory_bytes if options.memory_bytes is not None else machine.memory_bytes(),
             slots=options.slots if options.slots is not None else machine.slots(cores),
-            region=options.region or socket.gethostname(),
             python=options.python or machine.interpreter(),
         )
         self._devices = options.devices or ()
@@ -70,6 +68,9 @@ class LocalProvider:
 
     async def open(self, hints: Hints) -> None:
         self._hints = hints
+        if not self._options.region:
+            place = await asyncio.to_thread(machine.place, self._options.folder)
+            self._options = replace(self._options, region=place)
         if self._options.devices is None:
             self._devices = await asyncio.to_thread(machine.devices)
         await self._link.open()
