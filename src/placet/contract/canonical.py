@@ -4,21 +4,19 @@ Leaving defaults out keeps the digest of a spec when a later version adds fields
 """
 
 import hashlib
-from dataclasses import MISSING, fields, is_dataclass, replace
+from dataclasses import MISSING, fields, replace
 from decimal import Decimal
 from enum import Enum
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from placet.domain.spec import Spec
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
 CLIENT_REQUEST_ID = "client_request_id"
 
+_AS_THEY_ARE = frozenset({str, int, bool, type(None)})
+_DEFAULTS: dict[type, tuple[tuple[str, object], ...]] = {}
 _ENCODER = msgspec.json.Encoder(order="sorted")
 _DECODER = msgspec.json.Decoder(Spec)
 
@@ -63,28 +61,30 @@ def _digest(encoded: bytes) -> str:
     return "sha256:" + hashlib.sha256(encoded).hexdigest()
 
 
-@cache
-def _defaults(kind: type["DataclassInstance"]) -> tuple[tuple[str, object], ...]:
+def _defaults(kind: type) -> tuple[tuple[str, object], ...]:
     """The names of a dataclass and what each is when nobody says."""
-    return tuple(
-        (field.name, field.default_factory() if field.default_factory is not MISSING else field.default)
-        for field in fields(kind)
-    )
+    known = _DEFAULTS.get(kind)
+    if known is None:
+        known = _DEFAULTS[kind] = tuple(
+            (field.name, field.default if field.default_factory is MISSING else field.default_factory())
+            for field in fields(kind)
+        )
+    return known
 
 
 def _plain(value: object) -> Any:
-    match value:
-        case Enum():
-            return value.value
-        case Decimal():
-            return str(value)
-        case tuple():
-            return [_plain(item) for item in value]
-    if not is_dataclass(value) or isinstance(value, type):
+    kind = type(value)
+    if kind in _AS_THEY_ARE:
         return value
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Decimal):
+        return str(value)
     plain = {}
-    for name, default in _defaults(type(value)):
+    for name, default in _defaults(kind):
         held = getattr(value, name)
-        if held != default:
+        if held is not default and held != default:
             plain[name] = _plain(held)
     return plain

@@ -66,15 +66,15 @@ def _runtime(given: ContainerRuntime | ProcessRuntime | PythonRuntime) -> domain
             return domain.Runtime(
                 kind=domain.RuntimeKind.CONTAINER,
                 image=given.image,
-                entrypoint=None if given.entrypoint is None else tuple(given.entrypoint),
+                entrypoint=given.entrypoint,
                 registry_secret=given.registry_secret,
-                command=tuple(given.command),
+                command=given.command,
                 working_directory=given.working_directory,
             )
         case ProcessRuntime():
             return domain.Runtime(
                 kind=domain.RuntimeKind.PROCESS,
-                command=tuple(given.command),
+                command=given.command,
                 working_directory=given.working_directory,
             )
         case PythonRuntime():
@@ -82,8 +82,8 @@ def _runtime(given: ContainerRuntime | ProcessRuntime | PythonRuntime) -> domain
                 kind=domain.RuntimeKind.PYTHON,
                 script=given.script,
                 script_text=given.script_text,
-                arguments=tuple(given.arguments),
-                requirements=tuple(given.requirements),
+                arguments=given.arguments,
+                requirements=given.requirements,
                 python_version=given.python_version,
                 working_directory=given.working_directory,
             )
@@ -95,10 +95,10 @@ def _resources(given: Resources) -> domain.Resources:
         accelerator=domain.Accelerator.GPU if wants_gpu else domain.Accelerator.NONE,
         gpu_memory_bytes=given.minimum_gpu_memory_gb,
         gpu_count=(given.gpu_count or 1) if wants_gpu else 0,
-        gpu_families=tuple(given.gpu_families),
-        gpu_models=tuple(given.gpu_models),
+        gpu_families=given.gpu_families,
+        gpu_models=given.gpu_models,
         compute_capability=given.minimum_compute_capability,
-        gpu_features=tuple(given.gpu_features),
+        gpu_features=given.gpu_features,
         driver_version=given.minimum_driver_version,
         cuda_version=given.minimum_cuda_version,
         cpu_cores=given.cpu_cores,
@@ -110,7 +110,7 @@ def _resources(given: Resources) -> domain.Resources:
 
 
 def _selection(given: Selection) -> domain.Selection:
-    return domain.Selection(allowed=tuple(given.allowed), denied=tuple(given.denied), preferred=tuple(given.preferred))
+    return domain.Selection(allowed=given.allowed, denied=given.denied, preferred=given.preferred)
 
 
 def _constraints(given: Constraints) -> domain.Constraints:
@@ -122,9 +122,9 @@ def _constraints(given: Constraints) -> domain.Constraints:
         deadline_ms=given.deadline,
         providers=_selection(given.providers),
         regions=_selection(given.regions),
-        jurisdictions=tuple(given.jurisdictions),
-        compliance=tuple(given.compliance),
-        capacity_types=tuple(given.capacity_types),
+        jurisdictions=given.jurisdictions,
+        compliance=given.compliance,
+        capacity_types=given.capacity_types,
         reserved_first=given.reserved_first,
     )
 
@@ -153,7 +153,7 @@ def _retry(given: Retry) -> domain.RetryPolicy:
     )
 
 
-def _inputs(given: list[Input]) -> tuple[domain.Input, ...]:
+def _inputs(given: tuple[Input, ...]) -> tuple[domain.Input, ...]:
     return tuple(_input(one) for one in given)
 
 

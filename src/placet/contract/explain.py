@@ -13,7 +13,7 @@ from placet.contract.found import FOUND, Found, Path, dotted, shown
 from placet.contract.index import RUNTIMES, both_styles, model_at, nearest, note_at
 
 _TYPES = {
-    "string_type": "text", "int_type": "a whole number", "int_from_float": "a whole number", "list_type": "a list",
+    "string_type": "text", "int_type": "a whole number", "int_from_float": "a whole number", "tuple_type": "a list",
     "bool_type": "true or false", "dict_type": "a mapping", "model_type": "a mapping",
     "model_attributes_type": "a mapping",
 }  # fmt: skip

@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 from pydantic import PlainValidator, Strict, StrictStr, StringConstraints, ValidationInfo, WithJsonSchema
+from pydantic_core import PydanticCustomError
 
 from placet.contract import limits
 from placet.contract.found import Found, refusal, shown
@@ -51,15 +52,8 @@ def _quantity(value: object, read: Callable[[Any], Value], *, noun: str, example
             )
         )
     value = written(value)
-    text = str(value)
-    out = Found(
-        code="out_of_range",
-        what=f"{shown(value)} is too small for {noun}",
-        why="it must be above zero" if positive else "it must not be negative",
-        fix=f"write for example {example}, or leave the field out",
-    )
-    if _NEGATIVE.match(text):
-        raise refusal(out)
+    if _NEGATIVE.match(str(value)):
+        raise _too_small(value, noun=noun, example=example, positive=positive)
     try:
         amount = read(value)
     except ValueError as error:
@@ -68,8 +62,19 @@ def _quantity(value: object, read: Callable[[Any], Value], *, noun: str, example
         why = "the bound keeps slips of the pen out" if code == "out_of_range" else f"it must be {noun}"
         raise refusal(Found(code=code, what=what, why=why, fix=fix or f"write for example {example}")) from None
     if positive and amount == 0:
-        raise refusal(out)
+        raise _too_small(value, noun=noun, example=example, positive=positive)
     return amount
+
+
+def _too_small(value: object, *, noun: str, example: str, positive: bool) -> PydanticCustomError:
+    return refusal(
+        Found(
+            code="out_of_range",
+            what=f"{shown(value)} is too small for {noun}",
+            why="it must be above zero" if positive else "it must not be negative",
+            fix=f"write for example {example}, or leave the field out",
+        )
+    )
 
 
 def _memory(value: object) -> int:

@@ -107,7 +107,7 @@ def _notes(model: type[Part], prefix: str, of: str = "") -> Iterator[FieldNote]:
         place = prefix + name
         yield FieldNote(place=place, name=name, info=info, model=model, of=of)
         models = _models_of(info.annotation)
-        item = "[]." if "list" in str(info.annotation) else "."
+        item = "[]." if "tuple" in str(info.annotation) else "."
         for inner in models:
             runtime = next((kind for kind, known in RUNTIMES.items() if known is inner), of)
             yield from _notes(inner, place + item, runtime)

@@ -74,11 +74,11 @@ class ContainerRuntime(Part):
 
     type: Literal["container"] = Field(description="Run an image.", json_schema_extra=BEHAVIOUR)
     image: fields.Image = Field(description="The image, by tag or digest.", json_schema_extra=STRICT)
-    entrypoint: list[fields.Text] | None = Field(
+    entrypoint: tuple[fields.Text, ...] | None = Field(
         default=None, max_length=1000, description="Replaces the image's ENTRYPOINT.", json_schema_extra=BEHAVIOUR
     )
-    command: list[fields.Text] = Field(
-        default=[], max_length=1000, description="Replaces the image's CMD.", json_schema_extra=BEHAVIOUR
+    command: tuple[fields.Text, ...] = Field(
+        default=(), max_length=1000, description="Replaces the image's CMD.", json_schema_extra=BEHAVIOUR
     )
     working_directory: fields.AnyPath | None = Field(
         default=None, description="Where the program starts; else the image's own.", json_schema_extra=BEHAVIOUR
@@ -92,7 +92,7 @@ class ProcessRuntime(Part):
     """A command on the machine that is chosen."""
 
     type: Literal["process"] = Field(description="Run a command on the machine itself.", json_schema_extra=BEHAVIOUR)
-    command: list[fields.Text] = Field(
+    command: tuple[fields.Text, ...] = Field(
         min_length=1,
         max_length=1000,
         description="The program and its arguments; no shell reads it.",
@@ -118,11 +118,11 @@ class PythonRuntime(Part):
     script_text: fields.Text | None = Field(
         default=None, description="The script itself; this or `script`.", json_schema_extra=BEHAVIOUR
     )
-    arguments: list[fields.Text] = Field(
-        default=[], max_length=1000, description="What the script finds in `sys.argv[1:]`.", json_schema_extra=BEHAVIOUR
+    arguments: tuple[fields.Text, ...] = Field(
+        default=(), max_length=1000, description="What the script finds in `sys.argv[1:]`.", json_schema_extra=BEHAVIOUR
     )
-    requirements: list[fields.Requirement] = Field(
-        default=[],
+    requirements: tuple[fields.Requirement, ...] = Field(
+        default=(),
         max_length=1000,
         description="What to install, each pinned: `name==version`, hashes may follow.",
         json_schema_extra=BEHAVIOUR,
@@ -162,20 +162,20 @@ class Resources(Part):
         description="GPUs per node; 1 when a GPU is implied.",
         json_schema_extra=STRICT,
     )
-    gpu_families: list[fields.Word] = Field(
-        default=[],
+    gpu_families: tuple[fields.Word, ...] = Field(
+        default=(),
         max_length=100,
         description="Any of these architectures, for example `ampere`.",
         json_schema_extra=STRICT,
     )
-    gpu_models: list[fields.Word] = Field(
-        default=[], max_length=100, description="Any of exactly these models.", json_schema_extra=STRICT
+    gpu_models: tuple[fields.Word, ...] = Field(
+        default=(), max_length=100, description="Any of exactly these models.", json_schema_extra=STRICT
     )
     minimum_compute_capability: fields.ComputeCapability | None = Field(
         default=None, description="At least this CUDA compute capability.", json_schema_extra=STRICT
     )
-    gpu_features: list[GpuFeature] = Field(
-        default=[], max_length=100, description="All of these features.", json_schema_extra=STRICT
+    gpu_features: tuple[GpuFeature, ...] = Field(
+        default=(), max_length=100, description="All of these features.", json_schema_extra=STRICT
     )
     minimum_driver_version: fields.Version | None = Field(
         default=None, description="At least this GPU driver.", json_schema_extra=STRICT
@@ -222,12 +222,14 @@ class Resources(Part):
 class Selection(Part):
     """Names that may, must not, or should be used."""
 
-    allowed: list[fields.Word] = Field(
-        default=[], max_length=1000, description="Only these; empty means any.", json_schema_extra=STRICT
+    allowed: tuple[fields.Word, ...] = Field(
+        default=(), max_length=1000, description="Only these; empty means any.", json_schema_extra=STRICT
     )
-    denied: list[fields.Word] = Field(default=[], max_length=1000, description="Never these.", json_schema_extra=STRICT)
-    preferred: list[fields.Word] = Field(
-        default=[], max_length=1000, description="These first, in this order.", json_schema_extra=PREFERENCE
+    denied: tuple[fields.Word, ...] = Field(
+        default=(), max_length=1000, description="Never these.", json_schema_extra=STRICT
+    )
+    preferred: tuple[fields.Word, ...] = Field(
+        default=(), max_length=1000, description="These first, in this order.", json_schema_extra=PREFERENCE
     )
 
     @model_validator(mode="after")
@@ -258,14 +260,14 @@ class Constraints(Part):
     )
     providers: Selection = Field(default=Selection(), description="Which providers.")
     regions: Selection = Field(default=Selection(), description="Which regions.")
-    jurisdictions: list[fields.Jurisdiction] = Field(
-        default=[], max_length=100, description="Only in one of these.", json_schema_extra=STRICT
+    jurisdictions: tuple[fields.Jurisdiction, ...] = Field(
+        default=(), max_length=100, description="Only in one of these.", json_schema_extra=STRICT
     )
-    compliance: list[fields.ComplianceTag] = Field(
-        default=[], max_length=100, description="Only offers that declare all of these.", json_schema_extra=STRICT
+    compliance: tuple[fields.ComplianceTag, ...] = Field(
+        default=(), max_length=100, description="Only offers that declare all of these.", json_schema_extra=STRICT
     )
-    capacity_types: list[CapacityType] = Field(
-        default=[], max_length=10, description="Only these kinds; empty means any.", json_schema_extra=STRICT
+    capacity_types: tuple[CapacityType, ...] = Field(
+        default=(), max_length=10, description="Only these kinds; empty means any.", json_schema_extra=STRICT
     )
     reserved_first: fields.Flag = Field(
         default=False, description="Use reserved capacity before any other.", json_schema_extra=PREFERENCE
@@ -356,7 +358,7 @@ class Retry(Part):
         json_schema_extra=BEHAVIOUR,
     )
     by_class: dict[FailureClass, Annotated[int, Field(strict=True, ge=1, le=100)]] = Field(
-        default={}, description="Tries in all for one class of failure.", json_schema_extra=BEHAVIOUR
+        default_factory=dict, description="Tries in all for one class of failure.", json_schema_extra=BEHAVIOUR
     )
     backoff_seconds: fields.DurationOrZero = Field(
         default=Decimal(1),
@@ -373,6 +375,10 @@ class Retry(Part):
         return self
 
 
+# Shared, because a default that holds a mapping would be copied for every document.
+RETRY = Retry()
+
+
 class Volume(Part):
     """Persistent storage by name."""
 
@@ -387,8 +393,8 @@ Environment = Annotated[dict[fields.VariableName, fields.Text], Field(max_length
 class ArrayItem(Part):
     """One element of an array: what differs from the rest of the spec."""
 
-    inputs: list[Input] = Field(default=[], max_length=limits.INPUTS_MAX, description="Its inputs.")
-    environment: Environment = Field(default={}, description="Its variables.", json_schema_extra=BEHAVIOUR)
+    inputs: tuple[Input, ...] = Field(default=(), max_length=limits.INPUTS_MAX, description="Its inputs.")
+    environment: Environment = Field(default_factory=dict, description="Its variables.", json_schema_extra=BEHAVIOUR)
 
     @model_validator(mode="after")
     def consistent(self) -> "ArrayItem":
@@ -405,15 +411,15 @@ class SpecDocument(Part):
     resources: Resources = Field(default=Resources(), description="What it needs.")
     constraints: Constraints = Field(default=Constraints(), description="The bounds of the choice.")
     model: ModelHint | None = Field(default=None, description="What is known of the model, for sizing.")
-    inputs: list[Input] = Field(default=[], max_length=limits.INPUTS_MAX, description="What the program reads.")
-    outputs: list[Output] = Field(default=[], max_length=limits.INPUTS_MAX, description="What it hands back.")
+    inputs: tuple[Input, ...] = Field(default=(), max_length=limits.INPUTS_MAX, description="What the program reads.")
+    outputs: tuple[Output, ...] = Field(default=(), max_length=limits.INPUTS_MAX, description="What it hands back.")
     environment: Environment = Field(
-        default={},
+        default_factory=dict,
         description="Variables of the program; there are no others but PLACET_*.",
         json_schema_extra=BEHAVIOUR,
     )
     secrets: dict[fields.VariableName, fields.Name] = Field(
-        default={},
+        default_factory=dict,
         max_length=100,
         description="Variables that hold secrets: variable and name of the secret.",
         json_schema_extra=BEHAVIOUR,
@@ -421,7 +427,7 @@ class SpecDocument(Part):
     objective: Objective = Field(
         default=Objective.COST, description="What the choice among fitting offers is for.", json_schema_extra=PREFERENCE
     )
-    retry: Retry = Field(default=Retry(), description="How often and how soon to try again.")
+    retry: Retry = Field(default_factory=lambda: RETRY, description="How often and how soon to try again.")
     repeat: Repeat = Field(
         default=Repeat.SAFE,
         description="What running the program twice would do; it limits placement.",
@@ -435,15 +441,18 @@ class SpecDocument(Part):
     checkpoints: fields.CheckpointPath | None = Field(
         default=None, description="A folder that is kept from attempt to attempt.", json_schema_extra=BEHAVIOUR
     )
-    volumes: list[Volume] = Field(default=[], max_length=100, description="Persistent storage.")
-    array: list[ArrayItem] = Field(
-        default=[], max_length=limits.ARRAY_MAX, description="One spec, many inputs: one element each."
+    volumes: tuple[Volume, ...] = Field(default=(), max_length=100, description="Persistent storage.")
+    array: tuple[ArrayItem, ...] = Field(
+        default=(), max_length=limits.ARRAY_MAX, description="One spec, many inputs: one element each."
     )
     labels: dict[fields.LabelKey, fields.LabelText] = Field(
-        default={}, max_length=limits.LABELS_MAX, description="To find workloads by.", json_schema_extra=INFORMATION
+        default_factory=dict,
+        max_length=limits.LABELS_MAX,
+        description="To find workloads by.",
+        json_schema_extra=INFORMATION,
     )
     metadata: dict[fields.LabelKey, fields.MetadataText] = Field(
-        default={},
+        default_factory=dict,
         max_length=limits.LABELS_MAX,
         json_schema_extra=INFORMATION,
         description="Kept and shown. `client_request_id` makes a repeated request the same workload.",
