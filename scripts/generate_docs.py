@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import click
 import typer.main
@@ -21,6 +21,7 @@ from placet.cli.main import build
 from placet.cli.options import hoist
 from placet.config import Settings
 from placet.contract.codes import CODES, Scope
+from placet.contract.schema import spec_schema
 from placet.contract.spec import SpecDocument
 from placet.domain.failures import MEANINGS
 from placet.domain.states import ATTEMPT_MOVES, INTENT_MOVES, WORKLOAD_MOVES
@@ -75,10 +76,13 @@ def collect(model: type[BaseModel], path: str, tables: dict[str, list[str]]) -> 
     if path in tables:
         return
     lines = tables[path] = [f"### `{path}`" if path else "### The document", "", first_line(model), ""]
-    lines += ["| field | binding | default | meaning |", "|---|---|---|---|"]
+    lines += ["| field | type | binding | default | meaning |", "|---|---|---|---|---|"]
+    schema = spec_schema()
+    properties = schema["$defs"].get(model.__name__, schema)["properties"]
     for name, field in model.model_fields.items():
         extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
-        cells = (f"`{name}`", str(extra.get("x-binding", "")), default_of(field), field.description or "")
+        kind = type_of(properties[name], schema["$defs"])
+        cells = (f"`{name}`", kind, str(extra.get("x-binding", "")), default_of(field), field.description or "")
         lines.append("| " + " | ".join(cells) + " |")
     lines.append("")
     for name, field in model.model_fields.items():
@@ -86,6 +90,27 @@ def collect(model: type[BaseModel], path: str, tables: dict[str, list[str]]) -> 
         for part in inner:
             kind = f" of type {part.model_fields['type'].annotation.__args__[0]}" if len(inner) > 1 else ""
             collect(part, f"{path}.{name}{kind}".lstrip("."), tables)
+
+
+def type_of(held: dict[str, Any], parts: dict[str, Any]) -> str:
+    """What a value looks like: its unit, its options, or its kind."""
+    if "$ref" in held:
+        held = parts[held["$ref"].rpartition("/")[2]] | {key: value for key, value in held.items() if key != "$ref"}
+    if "x-unit" in held:
+        return str(held["x-unit"])
+    options = held.get("enum", [held["const"]] if "const" in held else [])
+    if options:
+        return ", ".join(f"`{option}`" for option in options)
+    if "oneOf" in held or "properties" in held:
+        return "mapping"
+    if held.get("type") == "array":
+        return f"list of {type_of(held['items'], parts)}"
+    if "anyOf" in held:
+        return "text or number"
+    return TYPES.get(str(held.get("type")), "")
+
+
+TYPES = {"string": "text", "integer": "whole number", "boolean": "true or false", "object": "mapping"}
 
 
 def models_in(annotation: object) -> list[type[BaseModel]]:

@@ -188,7 +188,7 @@ def put(document: Any, path: tuple[str | int, ...], value: object) -> None:
             return
         document = document[step]
     if path and isinstance(document, dict | list) and reaches(document, path[-1]):
-        document[path[-1]] = value
+        document[path[-1]] = deepcopy(value)
 
 
 def reaches(document: Any, step: str | int) -> bool:
