@@ -31,13 +31,17 @@ CANCEL_TRIES = 50
 
 @dataclass(frozen=True, kw_only=True)
 class Submission:
-    """A request to run a spec. The same key with the same body is the same workload."""
+    """A request to run a spec. The same key with the same body is the same workload.
+
+    ``body_digest`` says which bodies are the same where the spec alone cannot: ``+2h`` is another moment each time.
+    """
 
     tenant: str
     spec: Spec
     key: str | None
     actor: str
     retry_of: str | None = None
+    body_digest: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +127,7 @@ class Intake:
 
         A known key is never refused: what was accepted stays accepted when the world has changed.
         """
-        digest = self._ports.fingerprint.body_digest(submission.spec)
+        digest = submission.body_digest or self._ports.fingerprint.body_digest(submission.spec)
         estimate = await self.estimate(submission.tenant, submission.spec)
         if estimate.problems:
             known = (

@@ -57,6 +57,7 @@ class Workloads:
             spec=parsed.spec,
             key=key or client_request_id(parsed.spec),
             actor=actor_of(request),
+            body_digest=parsed.body_digest,
         )
         return _submitted(await self._doors.intake.submit(submission), parsed)
 
