@@ -77,7 +77,9 @@ def _missing(path: Path, tree: object) -> Found:
         code="missing_field",
         path=path,
         what=f"`{name}` is not given",
-        why=_why(path, tree, "it has no default"),
+        why="it says where the program comes from"
+        if path == ("runtime", "type")
+        else _why(path, tree, "it has no default"),
         fix=f"add for example `{examples.get(name, name)}`",
     )
 
@@ -184,7 +186,7 @@ def _retyped(path: Path, given: object, wanted: str) -> str:
         return (
             f"write `{digits}` without quotes or a point"
             if digits.isdecimal() and len(digits) < 12
-            else "write digits only"
+            else "write a whole number, for example 1"
         )
     if wanted == "true or false":
         return "write true or false, without quotes"
