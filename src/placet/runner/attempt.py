@@ -45,7 +45,7 @@ class Attempt:
         self.group: Group | None = None
         self.streams: dict[str, Stream] = {}
         self.timers: dict[str, Timer] = {}
-        self.helper_pid = 0
+        self.errand_pid = 0
         # Why it is being ended, once it is; the first reason stays.
         self.ending: str | None = None
         self.ending_detail = ""

@@ -55,11 +55,11 @@ class Collecting:
 
     def _fork(self, attempt: Attempt, tries: int) -> None:
         outputs = attempt.launch.outputs
-        attempt.helper_pid = fork_call(lambda: _collect_all(attempt.folder, outputs))
-        self._world.loop.child(attempt.helper_pid, lambda _status, _usage: self._collected(attempt, tries))
+        attempt.errand_pid = fork_call(lambda: _collect_all(attempt.folder, outputs))
+        self._world.loop.child(attempt.errand_pid, lambda _status, _usage: self._collected(attempt, tries))
 
     def _collected(self, attempt: Attempt, tries: int) -> None:
-        attempt.helper_pid = 0
+        attempt.errand_pid = 0
         manifest = read_record(attempt.path("outputs.json"))
         if manifest is None and tries < TRIES_MAX:
             self._fork(attempt, tries + 1)

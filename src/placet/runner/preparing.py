@@ -53,10 +53,10 @@ class Preparing:
     def abandon(self, attempt: Attempt) -> None:
         """Stop preparing; nothing is called back any more."""
         self._environments.leave(attempt)
-        if attempt.helper_pid:
+        if attempt.errand_pid:
             with contextlib.suppress(OSError):
-                os.killpg(attempt.helper_pid, signal.SIGKILL)
-            attempt.helper_pid = 0
+                os.killpg(attempt.errand_pid, signal.SIGKILL)
+            attempt.errand_pid = 0
 
     def _built(self, attempt: Attempt, interpreter: str, failure: str) -> None:
         if attempt.phase != causes.ENVIRONMENT:
@@ -85,13 +85,13 @@ class Preparing:
             self._prepared(attempt, interpreter)
             return
         pid = fork_call(lambda: _fetch_all(attempt, remote))
-        attempt.helper_pid = pid
+        attempt.errand_pid = pid
         self._world.loop.child(pid, lambda status, _usage: self._fetched(attempt, pid, status, interpreter))
 
     def _fetched(self, attempt: Attempt, pid: int, status: int, interpreter: str) -> None:
-        if attempt.helper_pid != pid:
+        if attempt.errand_pid != pid:
             return
-        attempt.helper_pid = 0
+        attempt.errand_pid = 0
         report = read_record(attempt.path("inputs.json")) or {}
         if status == 0 and not report.get("failure"):
             attempt.note("inputs", report.get("fetched"))

@@ -186,7 +186,7 @@ class Link:
         """Another supervisor holds the folder; it may be on its way up or down."""
         async with asyncio.timeout(self._call_limit_s):
             # Nothing announces the file; the wait is bounded by the limit above.
-            while not (self._folder / "supervisor" / "sock").exists():  # noqa: ASYNC110
+            while not (self._folder / "supervisor" / "sock").exists():  # noqa: ASYNC110 - see above
                 await asyncio.sleep(RECONNECT_FIRST_S)
 
     def _log_tail(self) -> str:

@@ -1,0 +1,262 @@
+"""What a program may try, and what holds it: the real supervisor, real processes, causes by proof."""
+
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from placet.domain.allocations import Phase
+from placet.domain.failures import Cause
+from placet.runner.groups import Groups
+from placet.testing.conformance.provider import ended, in_phase, observe, released
+from tests.support.local import LocalWorld, alive, launch_of, process_spec, resources, shell
+from tests.support.waiting import wait_until
+
+MB = 10**6
+PYTHON = sys.executable
+DAEMON = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.environ.clear()
+        os.execve(sys.executable, [sys.executable, "-c", "import time; time.sleep(600)", sys.argv[1]], {})
+    os._exit(0)
+os.wait()
+"""
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[LocalWorld]:
+    world = LocalWorld(folder=tmp_path / "local")
+    yield world
+    await world.close()
+
+
+@pytest.fixture
+async def bare(tmp_path: Path) -> AsyncIterator[LocalWorld]:
+    """Without control groups and without bubblewrap."""
+    world = LocalWorld(folder=tmp_path / "local", options={"use_groups": False, "use_sandbox": False})
+    yield world
+    await world.close()
+
+
+def need_group(kind: str, tmp_path: Path) -> None:
+    groups = Groups(str(tmp_path))
+    kinds = groups.kinds
+    groups.close()
+    if kind not in kinds:
+        pytest.skip(f"this machine gives no control group for {kind}")
+
+
+async def test_a_fork_bomb_is_bounded_and_ends(world: LocalWorld, tmp_path: Path) -> None:
+    need_group("pids", tmp_path)
+    bomb = "b() { b | b & }; b; sleep 600"
+    launch = launch_of(shell(bomb, resources=resources(processes=40)), "bomb", runtime_s=2)
+    seen = await world.run(launch)
+    assert seen.cause is Cause.TIMEOUT
+    assert alive("PLACET_ATTEMPT_KEY=bomb") == []
+    # The supervisor is as well as before.
+    assert (await world.run(launch_of(process_spec("/bin/true"), "after"))).computed
+
+
+async def test_out_of_memory_is_proven_by_the_kernel(world: LocalWorld, tmp_path: Path) -> None:
+    need_group("memory", tmp_path)
+    hog = "x = []\nwhile True: x.append(bytearray(8_000_000))"
+    launch = launch_of(process_spec(PYTHON, "-c", hog, resources=resources(memory_bytes=64 * MB)), "hog")
+    seen = await world.run(launch)
+    assert seen.cause is Cause.OUT_OF_MEMORY
+    assert int(dict(seen.evidence)["oom_kills"]) >= 1
+    assert seen.signal == signal.SIGKILL
+    assert seen.exit_code is None
+    assert seen.usage.peak_memory_bytes is not None
+    assert seen.usage.peak_memory_bytes <= 65 * MB
+
+
+async def test_exit_code_137_is_no_proof_of_anything(world: LocalWorld) -> None:
+    seen = await world.run(launch_of(shell("exit 137"), "code137"))
+    assert seen.cause is Cause.EXIT_CODE
+    assert seen.exit_code == 137
+    assert seen.signal is None
+
+
+async def test_a_kill_from_outside_is_called_so(world: LocalWorld) -> None:
+    seen = await world.run(launch_of(shell("kill -9 $$"), "killed"))
+    assert seen.cause is Cause.KILLED
+    assert seen.signal == signal.SIGKILL
+    assert seen.exit_code is None
+
+
+async def test_another_signal_is_named(world: LocalWorld) -> None:
+    seen = await world.run(launch_of(shell("kill -SEGV $$"), "segv"))
+    assert seen.cause is Cause.SIGNAL
+    assert seen.signal == signal.SIGSEGV
+    assert "SIGSEGV" in seen.message
+
+
+async def test_one_file_cannot_pass_the_disk_limit(world: LocalWorld) -> None:
+    spec = shell("exec dd if=/dev/zero of=big bs=1M count=64", resources=resources(disk_bytes=4 * MB))
+    seen = await world.run(launch_of(spec, "disk"))
+    assert seen.cause is Cause.DISK_LIMIT
+    assert world.path("disk", "work", "big").stat().st_size <= 4 * MB
+
+
+async def test_many_files_cannot_pass_the_disk_limit_either(world: LocalWorld) -> None:
+    script = "i=0; while :; do dd if=/dev/zero of=f$i bs=100k count=1 2>/dev/null; i=$((i+1)); done"
+    seen = await world.run(launch_of(shell(script, resources=resources(disk_bytes=4 * MB)), "files"))
+    assert seen.cause is Cause.DISK_LIMIT
+    assert "4000000" in seen.message
+
+
+async def test_a_daemon_dies_with_its_main_process(world: LocalWorld) -> None:
+    mark = f"daemon-{os.getpid()}-grouped"
+    seen = await world.run(launch_of(process_spec(PYTHON, "-c", DAEMON, mark), "daemon"))
+    assert seen.computed
+    assert alive(mark) == []
+    assert int(dict(seen.evidence)["left_alive"]) >= 1
+
+
+async def test_a_daemon_that_keeps_its_mark_dies_without_groups_too(bare: LocalWorld) -> None:
+    mark = f"daemon-{os.getpid()}-bare"
+    keeping = DAEMON.replace("os.environ.clear()", "pass").replace("sys.argv[1]], {})", "sys.argv[1]], os.environ)")
+    seen = await bare.run(launch_of(process_spec(PYTHON, "-c", keeping, mark), "daemon"))
+    assert seen.computed
+    assert alive(mark) == []
+
+
+@pytest.mark.parametrize("grouped", [True, False])
+async def test_ignoring_sigterm_helps_for_the_grace_time_only(tmp_path: Path, grouped: bool) -> None:
+    world = LocalWorld(folder=tmp_path / "local", options={"use_groups": grouped})
+    try:
+        provider = await world.provider()
+        stubborn = "trap '' TERM; echo ready; while :; do sleep 1; done"
+        handle = await provider.submit(launch_of(shell(stubborn), "stubborn"))
+        await in_phase(provider, handle, Phase.RUNNING)
+        wait_until(lambda: world.path("stubborn", "logs", "stdout").exists(), 10, "the trap to be set")
+        await provider.cancel(handle, 0.3)
+        assert (await observe(provider, handle)).phase is Phase.STOPPING
+        seen = await ended(provider, handle)
+        assert seen.cause is Cause.STOPPED
+        assert seen.signal == signal.SIGKILL
+        assert alive("PLACET_ATTEMPT_KEY=stubborn") == []
+    finally:
+        await world.close()
+
+
+async def test_a_program_may_end_well_within_the_grace_time(world: LocalWorld) -> None:
+    provider = await world.provider()
+    polite = "trap 'echo saved; exit 7' TERM; echo ready; while :; do sleep 0.05; done"
+    handle = await provider.submit(launch_of(shell(polite), "polite"))
+    await in_phase(provider, handle, Phase.RUNNING)
+    wait_until(lambda: world.path("polite", "logs", "stdout").exists(), 10, "the trap to be set")
+    await provider.cancel(handle, 20)
+    seen = await ended(provider, handle)
+    assert seen.cause is Cause.STOPPED
+    assert seen.exit_code == 7
+    assert seen.signal is None
+    assert world.path("polite", "logs", "stdout").read_text() == "ready\nsaved\n"
+
+
+async def test_running_too_long_is_its_own_cause(world: LocalWorld) -> None:
+    seen = await world.run(launch_of(process_spec("/bin/sleep", "600"), "long", runtime_s=0.3))
+    assert seen.cause is Cause.TIMEOUT
+    assert seen.signal == signal.SIGTERM
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (("/no/such/program",), "ENOENT"),
+        (("/etc/passwd",), "EACCES"),
+        (("no-such-program-on-the-path",), "ENOENT"),
+    ],
+)
+async def test_what_cannot_begin_says_why(world: LocalWorld, command: tuple[str, ...], name: str) -> None:
+    seen = await world.run(launch_of(process_spec(*command), "absent"))
+    assert seen.cause is Cause.START_FAILED
+    assert dict(seen.evidence)["start_errno"] == name
+    assert dict(seen.evidence)["start_step"] == "exec"
+    assert dict(seen.evidence)["ran"] == "no"
+    assert seen.started_ms is None
+    assert seen.exit_code is None
+
+
+async def test_the_environment_is_built_from_nothing(world: LocalWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CANARY_OF_THE_SERVER", "must-not-be-seen")
+    spec = process_spec("/usr/bin/env", environment=(("OWN", "value"),))
+    await world.run(launch_of(spec, "env"))
+    lines = dict(line.split("=", 1) for line in world.path("env", "logs", "stdout").read_text().splitlines())
+    assert "CANARY_OF_THE_SERVER" not in lines
+    assert lines["OWN"] == "value"
+    assert lines["LANG"] == "C.UTF-8"
+    assert lines["CUDA_VISIBLE_DEVICES"] == ""
+    assert lines["HOME"] == str(world.path("env", "work"))
+    assert lines["PLACET_ATTEMPT"] == "1"
+    assert {"PLACET_WORKLOAD_ID", "PLACET_INPUTS", "PLACET_OUTPUTS", "PLACET_CHECKPOINTS", "TMPDIR"} <= set(lines)
+
+
+async def test_folders_are_private_and_nothing_is_left_open(world: LocalWorld) -> None:
+    script = "umask; ls /proc/self/fd | wc -l; readlink /proc/self/fd/0"
+    await world.run(launch_of(shell(script), "private"))
+    assert world.path("private", "logs", "stdout").read_text().split()[::2] == ["0077", "/dev/null"]
+    # Three streams and the folder that ls itself reads.
+    assert world.path("private", "logs", "stdout").read_text().split()[1] == "4"
+    for parts in ((), ("work",)):
+        assert world.path("private", *parts).stat().st_mode & 0o777 == 0o700
+    assert (world.folder / "supervisor" / "sock").stat().st_mode & 0o777 == 0o600
+
+
+async def test_devices_are_assigned_and_never_shared(tmp_path: Path) -> None:
+    from placet.adapters.providers.local import Device
+
+    devices = tuple(Device(index=index, id=f"GPU-{index}", model="T9", memory_bytes=24 * 10**9) for index in range(3))
+    world = LocalWorld(folder=tmp_path / "local", options={"devices": devices})
+    try:
+        provider = await world.provider()
+        offer = next(offer for offer in provider.offers() if offer.gpu is not None)
+        assert offer.id == "local-gpu-t9"
+        assert offer.gpu is not None
+        assert offer.gpu.count == 3
+        assert offer.free.gpus == 3
+        script = "echo $CUDA_VISIBLE_DEVICES; sleep 600"
+        needs = resources(gpu_count=2)
+        first = await provider.submit(launch_of(shell(script, resources=needs), "gpus"))
+        await in_phase(provider, first, Phase.RUNNING)
+        wait_until(lambda: world.path("gpus", "logs", "stdout").exists(), 10, "the names of the devices")
+        assert world.path("gpus", "logs", "stdout").read_text() == "GPU-0,GPU-1\n"
+        from placet.domain.errors import NoCapacity
+
+        with pytest.raises(NoCapacity):
+            await provider.submit(launch_of(shell(script, resources=needs), "more"))
+        await provider.cancel(first, 0)
+        await ended(provider, first)
+        assert (await world.run(launch_of(shell("exit 0", resources=needs), "more"))).computed
+    finally:
+        await world.close()
+
+
+async def test_release_deletes_everything(world: LocalWorld) -> None:
+    provider = await world.provider()
+    spec = shell("mkdir -p a/b; for i in 1 2 3; do echo x > a/b/$i; done; ln -s / a/root")
+    handle = await provider.submit(launch_of(spec, "deleted"))
+    await ended(provider, handle)
+    await released(provider, handle)
+    assert not world.path("deleted").exists()
+    wait_until(lambda: not os.listdir(world.folder / "supervisor" / "trash"), 10, "the trash to be emptied")
+    wait_until(lambda: os.path.exists("/etc/passwd"), 1, "what the link led to")
+
+
+async def test_a_released_folder_is_used_again_and_holds_nothing_old(world: LocalWorld) -> None:
+    provider = await world.provider()
+    first = await provider.submit(launch_of(shell("echo first line of the first"), "first"))
+    await ended(provider, first)
+    inode = world.path("first").stat().st_ino
+    await released(provider, first)
+    seen = await world.run(launch_of(shell("echo second"), "second"))
+    assert world.path("second").stat().st_ino == inode
+    assert world.path("second", "logs", "stdout").read_text() == "second\n"
+    assert seen.logs[0].bytes_total == 7
+    assert os.listdir(world.path("second", "work")) == []
