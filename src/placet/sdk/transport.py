@@ -1,12 +1,13 @@
 """The blocking driver: sends the core's requests with httpx, repeats what may be repeated, follows streams."""
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 import httpx
 
-from placet.sdk.errors import Unreachable
+from placet.sdk.errors import Unreachable, WaitTimeout
 from placet.sdk.location import Location
 from placet.sdk.sse import EventParser, ServerEvent, StreamTooLarge
 from placet.sdk.wire import (
@@ -25,9 +26,10 @@ from placet.sdk.wire import (
 
 T = TypeVar("T")
 
-TIMEOUT = httpx.Timeout(60.0, connect=5.0)
+CONNECT_S = 5.0
+TIMEOUT = httpx.Timeout(60.0, connect=CONNECT_S)
 # Heartbeats come every few seconds; silence for this long means that the connection is dead.
-STREAM_TIMEOUT = httpx.Timeout(30.0, connect=5.0)
+SILENCE_S = 30.0
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
@@ -65,13 +67,18 @@ class Transport:
             raise Unreachable(f"no answer from {self._place()}: {fault}") from fault
         return call.result(reply)
 
-    def follow(self, request: Request) -> Iterator[ServerEvent]:
-        """The events of a stream to its end, over as many connections as it takes; none is lost or given twice."""
+    def follow(self, request: Request, *, within_s: float | None = None) -> Iterator[ServerEvent]:
+        """The events of a stream to its end, over as many connections as it takes; none is lost or given twice.
+
+        Raises:
+            WaitTimeout: the stream did not end within the time.
+        """
+        deadline_s = math.inf if within_s is None else time.monotonic() + within_s
         last: str | None = None
         failures = 0
         while True:
             try:
-                for event in self._events(resumed(request, last)):
+                for event in self._events(resumed(request, last), deadline_s):
                     if event.kind == STREAM_END:
                         return
                     if event.kind == STREAM_REFUSED:
@@ -81,6 +88,8 @@ class Transport:
                 fault: Exception | None = None
             except (httpx.TransportError, StreamTooLarge) as error:
                 fault = error
+            if time.monotonic() >= deadline_s:
+                raise WaitTimeout("the workload has not finished within the time; it goes on")
             failures += 1
             if not should_repeat(request, failures, None, sent=True):
                 raise Unreachable(f"the stream from {self._place()} broke: {fault}") from fault
@@ -96,18 +105,22 @@ class Transport:
             self._refuse(response)
             yield from response.iter_raw()
 
-    def _events(self, request: Request) -> Iterator[ServerEvent]:
+    def _events(self, request: Request, deadline_s: float) -> Iterator[ServerEvent]:
+        """Ends early, with the connection, once the time is over."""
         parser = EventParser()
+        silence_s = max(0.001, min(SILENCE_S, deadline_s - time.monotonic()))
         with self._http.stream(
             request.method,
             request.path,
             params=request.query,
             headers=headers_for(request, self._location.token),
-            timeout=STREAM_TIMEOUT,
+            timeout=httpx.Timeout(silence_s, connect=CONNECT_S),
         ) as response:
             self._refuse(response)
             for piece in response.iter_raw():
                 yield from parser.feed(piece)
+                if time.monotonic() >= deadline_s:
+                    return
 
     def _once(self, request: Request) -> tuple[Reply | None, Exception | None]:
         try:

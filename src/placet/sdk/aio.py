@@ -1,0 +1,299 @@
+"""The asyncio client, and the handle of a workload: the blocking one's twin over the same calls."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+import httpx
+
+from placet.contract import api
+from placet.contract.logs import LogPieceView
+from placet.contract.tokens import IssuedTokenView
+from placet.sdk import calls, saving
+from placet.sdk.aio_transport import AsyncTransport
+from placet.sdk.client import PAGE, Spec, document_of, new_key
+from placet.sdk.connection import Connection, connect
+from placet.sdk.errors import Unreachable
+from placet.sdk.specs import Document
+from placet.sdk.wire import TRIES, pause_s
+
+
+class AsyncClient:
+    """Speaks to the server named by ``PLACET_URL``, else to that of the data folder, starting it if need be.
+
+    It belongs to one event loop. Use it as a context or ``close`` it.
+    """
+
+    def __init__(
+        self, url: str | None = None, token: str | None = None, *, data_dir: Path | None = None, start: bool = True
+    ) -> None:
+        self._transport = AsyncTransport(lambda: connect(url=url, token=token, data_dir=data_dir, start=start))
+
+    @classmethod
+    def over(cls, connection: Connection) -> "AsyncClient":
+        """A client over a connection that is already settled."""
+        client = cls.__new__(cls)
+        client._transport = AsyncTransport(lambda: connection)
+        return client
+
+    async def __aenter__(self) -> "AsyncClient":
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close idle connections. No workload minds."""
+        await self._transport.close()
+
+    # Submitting
+
+    async def submit(self, spec: Spec | None = None, *, key: str | None = None, **inline: object) -> "AsyncWorkload":
+        """Submit a spec: a path, a mapping, or keyword arguments (see ``placet.submit``).
+
+        Raises:
+            SpecError, InvalidSpec: the workload was not accepted; every mistake is listed in ``problems``.
+        """
+        return await self.submit_document(document_of(spec, inline), key=key)
+
+    async def submit_document(self, document: Document, *, key: str | None = None) -> "AsyncWorkload":
+        """Submit a document as it is; without a key, one is made, so that repeating after a fault is safe."""
+        return AsyncWorkload(self, await self._transport.send(calls.submit(document, key or new_key())))
+
+    async def dry_run(self, spec: Spec | None = None, **inline: object) -> api.DryRunView:
+        """Would it be accepted, and how was it understood?"""
+        return await self._transport.send(calls.dry_run(document_of(spec, inline)))
+
+    async def estimate(self, spec: Spec | None = None, **inline: object) -> api.EstimateView:
+        """What would happen, and what it may cost."""
+        return await self._transport.send(calls.estimate(document_of(spec, inline)))
+
+    # Looking
+
+    async def workload(self, workload_id: str) -> "AsyncWorkload":
+        """The handle of a workload that exists."""
+        return AsyncWorkload(self, await self.get(workload_id))
+
+    async def get(self, workload_id: str) -> api.WorkloadView:
+        """Where it stands."""
+        return await self._transport.send(calls.get(workload_id))
+
+    async def page(
+        self,
+        *,
+        states: Sequence[str] = (),
+        labels: Mapping[str, str] | None = None,
+        name: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> api.WorkloadPage:
+        """A page of workloads, newest first."""
+        call = calls.listing(states=states, labels=labels, name=name, limit=limit, cursor=cursor)
+        return await self._transport.send(call)
+
+    async def attempts(self, workload_id: str) -> list[api.AttemptView]:
+        """All attempts, first to last."""
+        return (await self._transport.send(calls.attempts(workload_id))).items
+
+    async def account(self, workload_id: str) -> api.AccountView:
+        """The nine answers."""
+        return await self._transport.send(calls.account(workload_id))
+
+    async def result(self, workload_id: str) -> api.ResultView:
+        """The final document. Raises ``Conflict`` (code ``not_final``) before there is one."""
+        return await self._transport.send(calls.result(workload_id))
+
+    async def result_text(self, workload_id: str) -> str:
+        """The final document, byte for byte as it is kept."""
+        return await self._transport.send(calls.result_text(workload_id))
+
+    async def offers(self) -> list[api.OfferView]:
+        """What there is to run on."""
+        return (await self._transport.send(calls.offers())).items
+
+    async def health(self) -> api.HealthView:
+        """Is the server alive, and of which version?"""
+        return await self._transport.send(calls.health())
+
+    async def events(self, workload_id: str, *, after: int = 0, follow: bool = False) -> AsyncIterator[api.EventView]:
+        """The account's lines; with ``follow`` as they come, to the last one."""
+        if follow:
+            async for told in self._transport.follow(calls.event_stream(workload_id, after)):
+                yield calls.event(told)
+            return
+        while True:
+            page = await self._transport.send(calls.events(workload_id, after, PAGE))
+            for event in page.items:
+                yield event
+            if page.next is None:
+                return
+            after = int(page.next)
+
+    async def logs(
+        self, workload_id: str, *, stream: str = "stdout", epoch: int | None = None, follow: bool = False
+    ) -> AsyncIterator[LogPieceView]:
+        """Pieces of one attempt's log; with ``follow`` to its seal, also of ``stream="all"``."""
+        if follow:
+            async for told in self._transport.follow(calls.log_stream(workload_id, stream=stream, epoch=epoch)):
+                yield calls.log_piece(told)
+            return
+        offset = 0
+        while True:
+            piece = await self._transport.send(calls.log_page(workload_id, stream=stream, epoch=epoch, offset=offset))
+            if piece.next_offset > piece.offset or piece.dropped:
+                yield piece
+            if piece.sealed or piece.next_offset == offset:
+                return
+            offset = piece.next_offset
+
+    # Changing
+
+    async def cancel(self, workload_id: str) -> api.CancelView:
+        """Ask for an end. Repeating it changes nothing."""
+        return await self._transport.send(calls.cancel(workload_id))
+
+    async def retry(self, workload_id: str, *, key: str | None = None) -> "AsyncWorkload":
+        """Submit an ended workload again, as a new one."""
+        return AsyncWorkload(self, await self._transport.send(calls.retry(workload_id, key or new_key())))
+
+    async def wait(self, workload_id: str, *, timeout_s: float | None = None) -> api.ResultView:
+        """The result, once there is one.
+
+        Raises:
+            WaitTimeout: it did not come within the time; the workload goes on.
+        """
+        async for _ in self._transport.follow(calls.event_stream(workload_id), within_s=timeout_s):
+            pass  # the stream ends with the workload
+        return await self.result(workload_id)
+
+    # Outputs
+
+    async def artifacts(self, workload_id: str) -> list[api.ArtifactView]:
+        """The delivered outputs, with sizes and digests."""
+        return (await self._transport.send(calls.artifacts(workload_id))).items
+
+    async def download(self, workload_id: str, artifact: api.ArtifactView, target: Path) -> Path:
+        """One output into a file, checked against its digest; a broken connection is resumed.
+
+        Raises:
+            UnexpectedReply: what came is not what the digest says.
+        """
+        tries = 0
+        with saving.Saved(target) as saved:
+            while True:
+                fault = await self._receive(workload_id, artifact, saved)
+                tries += 1
+                if saved.size_bytes >= artifact.size_bytes:
+                    break
+                if tries >= TRIES:
+                    raise Unreachable(f"the download of {artifact.path} broke: {fault}") from fault
+                await asyncio.sleep(pause_s(tries, None))
+            saved.finish(artifact.path, artifact.sha256)
+        return target
+
+    async def _receive(
+        self, workload_id: str, artifact: api.ArtifactView, saved: saving.Saved
+    ) -> httpx.TransportError | None:
+        """What can be had over one connection."""
+        request = calls.artifact_bytes(workload_id, artifact.path, artifact.epoch, saved.size_bytes)
+        try:
+            async for piece in self._transport.pieces(request):
+                saved.write(piece)
+        except httpx.TransportError as error:
+            return error
+        return None
+
+    async def download_all(self, workload_id: str, folder: Path) -> list[Path]:
+        """All outputs of the newest attempt that has any, below a folder."""
+        newest = saving.newest(await self.artifacts(workload_id))
+        return [await self.download(workload_id, artifact, saving.inside(folder, artifact.path)) for artifact in newest]
+
+    # Tokens
+
+    async def tokens(self) -> list[api.TokenView]:
+        """All tokens, without their secrets."""
+        return (await self._transport.send(calls.tokens())).items
+
+    async def create_token(
+        self, name: str, scopes: Sequence[str], *, expires_in_s: int | None = None
+    ) -> IssuedTokenView:
+        """Make a token with at most the rights of this client's own."""
+        return await self._transport.send(calls.create_token(name, scopes, expires_in_s))
+
+    async def revoke_token(self, token_id: str) -> api.TokenView:
+        """End a token, at once."""
+        return await self._transport.send(calls.revoke_token(token_id))
+
+
+class AsyncWorkload:
+    """A workload of which a client knows the id; ``view`` is how it stood when last asked."""
+
+    def __init__(self, client: AsyncClient, view: api.WorkloadView) -> None:
+        self._client = client
+        self.view = view
+
+    def __repr__(self) -> str:
+        return f"<AsyncWorkload {self.id} {self.view.state}>"
+
+    @property
+    def id(self) -> str:
+        return self.view.id
+
+    @property
+    def state(self) -> str:
+        """As it was when last asked."""
+        return self.view.state
+
+    async def refresh(self) -> api.WorkloadView:
+        """Ask again."""
+        self.view = await self._client.get(self.id)
+        return self.view
+
+    async def wait(self, *, timeout_s: float | None = None) -> api.ResultView:
+        """The result, once there is one. Raises ``WaitTimeout``."""
+        found = await self._client.wait(self.id, timeout_s=timeout_s)
+        await self.refresh()
+        return found
+
+    async def result(self) -> api.ResultView:
+        """The result. Raises ``Conflict`` (code ``not_final``) before there is one."""
+        return await self._client.result(self.id)
+
+    async def logs(
+        self, *, stream: str = "stdout", epoch: int | None = None, follow: bool = False
+    ) -> AsyncIterator[bytes]:
+        """Bytes of a log."""
+        async for piece in self._client.logs(self.id, stream=stream, epoch=epoch, follow=follow):
+            if piece.data:
+                yield piece.data
+
+    async def events(self, *, after: int = 0, follow: bool = False) -> AsyncIterator[api.EventView]:
+        """The account's lines."""
+        async for event in self._client.events(self.id, after=after, follow=follow):
+            yield event
+
+    async def account(self) -> api.AccountView:
+        """The nine answers."""
+        return await self._client.account(self.id)
+
+    async def cancel(self) -> api.CancelView:
+        """Ask for an end."""
+        return await self._client.cancel(self.id)
+
+    async def retry(self) -> "AsyncWorkload":
+        """Submit it again, as a new workload."""
+        return await self._client.retry(self.id)
+
+    async def artifacts(self) -> list[api.ArtifactView]:
+        """The delivered outputs."""
+        return await self._client.artifacts(self.id)
+
+    async def download(self, path: str, target: Path | str | None = None) -> Path:
+        """One output into a file; without a target, under its own name here. Raises ``NotFound``."""
+        artifact = saving.chosen(await self.artifacts(), path)
+        return await self._client.download(
+            self.id, artifact, Path(target) if target else Path(Path(artifact.path).name)
+        )

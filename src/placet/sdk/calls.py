@@ -1,0 +1,197 @@
+"""Every request a client can make and how its reply is read. No I/O: both drivers use the same calls."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+from urllib.parse import quote
+
+from pydantic import BaseModel
+
+from placet.contract import api
+from placet.contract.logs import LogPieceView
+from placet.contract.tokens import IssuedTokenView
+from placet.sdk.specs import Document
+from placet.sdk.sse import ServerEvent
+from placet.sdk.wire import Call, Reply, Request
+
+Model = TypeVar("Model", bound=BaseModel)
+
+BASE = "/v1/workloads"
+JSON_BODY = (("content-type", "application/json"),)
+RAW_BYTES = (("accept", "application/octet-stream"),)
+
+
+def submit(document: Document, key: str) -> Call[api.WorkloadView]:
+    """Submit; the key makes it safe to repeat."""
+    return Call(request=_post(BASE, document, key), read=_as(api.WorkloadView))
+
+
+def dry_run(document: Document) -> Call[api.DryRunView]:
+    """Ask whether it would be accepted."""
+    request = Request(
+        method="POST", path=BASE, query=(("dry_run", "true"),), headers=JSON_BODY, body=_encoded(document)
+    )
+    return Call(request=request, read=_as(api.DryRunView))
+
+
+def estimate(document: Document) -> Call[api.EstimateView]:
+    """What would happen, and what it may cost."""
+    request = Request(method="POST", path="/v1/estimate", headers=JSON_BODY, body=_encoded(document))
+    return Call(request=request, read=_as(api.EstimateView))
+
+
+def get(workload_id: str) -> Call[api.WorkloadView]:
+    """One workload."""
+    return Call(request=_one(workload_id), read=_as(api.WorkloadView))
+
+
+def listing(
+    *,
+    states: Sequence[str] = (),
+    labels: Mapping[str, str] | None = None,
+    name: str | None = None,
+    limit: int = 50,
+    cursor: str | None = None,
+) -> Call[api.WorkloadPage]:
+    """A page of workloads, newest first."""
+    query = [("limit", str(limit)), *(("state", state) for state in states)]
+    query += [("label", f"{key}={value}") for key, value in (labels or {}).items()]
+    query += [(field, value) for field, value in (("name", name), ("cursor", cursor)) if value is not None]
+    return Call(request=Request(method="GET", path=BASE, query=tuple(query)), read=_as(api.WorkloadPage))
+
+
+def attempts(workload_id: str) -> Call[api.AttemptList]:
+    """All attempts."""
+    return Call(request=_one(workload_id, "/attempts"), read=_as(api.AttemptList))
+
+
+def account(workload_id: str) -> Call[api.AccountView]:
+    """The nine answers."""
+    return Call(request=_one(workload_id, "/account"), read=_as(api.AccountView))
+
+
+def result(workload_id: str) -> Call[api.ResultView]:
+    """The final document."""
+    return Call(request=_one(workload_id, "/result"), read=_as(api.ResultView))
+
+
+def result_text(workload_id: str) -> Call[str]:
+    """The final document exactly as it is kept."""
+    return Call(request=_one(workload_id, "/result"), read=lambda reply: reply.body.decode())
+
+
+def cancel(workload_id: str) -> Call[api.CancelView]:
+    """Ask for an end."""
+    request = Request(method="POST", path=f"{_path(workload_id)}/cancel")
+    return Call(request=request, read=_as(api.CancelView))
+
+
+def retry(workload_id: str, key: str) -> Call[api.WorkloadView]:
+    """Submit an ended workload again."""
+    request = Request(method="POST", path=f"{_path(workload_id)}/retry", headers=(("idempotency-key", key),))
+    return Call(request=request, read=_as(api.WorkloadView))
+
+
+def events(workload_id: str, after: int = 0, limit: int = 200) -> Call[api.EventPage]:
+    """A page of events."""
+    request = _one(workload_id, "/events", (("after", str(after)), ("limit", str(limit))))
+    return Call(request=request, read=_as(api.EventPage))
+
+
+def event_stream(workload_id: str, after: int = 0) -> Request:
+    """Events as they come."""
+    return _one(workload_id, "/events", (("after", str(after)),))
+
+
+def event(told: ServerEvent) -> api.EventView:
+    """One event of that stream."""
+    return api.EventView.model_validate_json(told.data)
+
+
+def log_page(
+    workload_id: str, *, stream: str, epoch: int | None = None, offset: int = 0, limit: int = 1024 * 1024
+) -> Call[LogPieceView]:
+    """Bytes of a log that are there now."""
+    query = [("stream", stream), ("offset", str(offset)), ("limit", str(limit)), *_epoch(epoch)]
+    return Call(request=_one(workload_id, "/logs", tuple(query)), read=_as(LogPieceView))
+
+
+def log_stream(workload_id: str, *, stream: str = "all", epoch: int | None = None, offset: int = 0) -> Request:
+    """Bytes of a log as they come, to its seal."""
+    return _one(workload_id, "/logs", (("stream", stream), ("offset", str(offset)), *_epoch(epoch)))
+
+
+def log_piece(told: ServerEvent) -> LogPieceView:
+    """One piece of that stream."""
+    return LogPieceView.model_validate_json(told.data)
+
+
+def artifacts(workload_id: str) -> Call[api.ArtifactPage]:
+    """The delivered outputs."""
+    return Call(request=_one(workload_id, "/artifacts"), read=_as(api.ArtifactPage))
+
+
+def artifact_bytes(workload_id: str, path: str, epoch: int | None = None, offset: int = 0) -> Request:
+    """The bytes of one output, from an offset."""
+    ranged = (("range", f"bytes={offset}-"),) if offset else ()
+    return Request(
+        method="GET",
+        path=f"{_path(workload_id)}/artifacts/{quote(path)}",
+        query=tuple(_epoch(epoch)),
+        headers=(*RAW_BYTES, *ranged),
+    )
+
+
+def offers() -> Call[api.OfferPage]:
+    """What there is to run on."""
+    return Call(request=Request(method="GET", path="/v1/offers"), read=_as(api.OfferPage))
+
+
+def health() -> Call[api.HealthView]:
+    """Is the server alive, and of which version?"""
+    return Call(request=Request(method="GET", path="/v1/health"), read=_as(api.HealthView))
+
+
+def tokens() -> Call[api.TokenPage]:
+    """All tokens, without their secrets."""
+    return Call(request=Request(method="GET", path="/v1/tokens"), read=_as(api.TokenPage))
+
+
+def create_token(name: str, scopes: Sequence[str], expires_in_s: int | None = None) -> Call[IssuedTokenView]:
+    """Make a token; its secret is in the reply and nowhere else."""
+    wanted: Document = {"name": name, "scopes": list(scopes)}
+    if expires_in_s is not None:
+        wanted["expires_in_s"] = expires_in_s
+    request = Request(method="POST", path="/v1/tokens", headers=JSON_BODY, body=_encoded(wanted), idempotent=False)
+    return Call(request=request, read=_as(IssuedTokenView))
+
+
+def revoke_token(token_id: str) -> Call[api.TokenView]:
+    """End a token, at once."""
+    request = Request(method="DELETE", path=f"/v1/tokens/{quote(token_id, safe='')}")
+    return Call(request=request, read=_as(api.TokenView))
+
+
+def _as(model: type[Model]) -> Callable[[Reply], Model]:
+    return lambda reply: model.model_validate_json(reply.body)
+
+
+def _path(workload_id: str) -> str:
+    return f"{BASE}/{quote(workload_id, safe='')}"
+
+
+def _one(workload_id: str, below: str = "", query: tuple[tuple[str, str], ...] = ()) -> Request:
+    return Request(method="GET", path=_path(workload_id) + below, query=query)
+
+
+def _post(path: str, document: Document, key: str) -> Request:
+    headers = (*JSON_BODY, ("idempotency-key", key))
+    return Request(method="POST", path=path, headers=headers, body=_encoded(document))
+
+
+def _epoch(epoch: int | None) -> list[tuple[str, str]]:
+    return [] if epoch is None else [("epoch", str(epoch))]
+
+
+def _encoded(document: Document) -> bytes:
+    return json.dumps(document, ensure_ascii=False).encode("utf-8", errors="surrogatepass")

@@ -1,0 +1,315 @@
+"""The blocking client, and the handle of a workload. It holds a connection and no state of any workload."""
+
+import os
+import secrets
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TypeAlias
+
+import httpx
+
+from placet.contract import api
+from placet.contract.logs import LogPieceView
+from placet.contract.tokens import IssuedTokenView
+from placet.sdk import calls, saving
+from placet.sdk.connection import Connection, connect
+from placet.sdk.errors import Unreachable
+from placet.sdk.specs import Document, Inline, from_file, from_inline, from_mapping
+from placet.sdk.transport import Transport
+from placet.sdk.wire import TRIES, pause_s
+
+Spec: TypeAlias = str | os.PathLike[str] | Mapping[str, object]
+
+PAGE = 200
+
+
+class Client:
+    """Speaks to the server named by ``PLACET_URL``, else to that of the data folder, starting it if need be.
+
+    Thread-safe. Use it as a context or ``close`` it.
+    """
+
+    def __init__(
+        self, url: str | None = None, token: str | None = None, *, data_dir: Path | None = None, start: bool = True
+    ) -> None:
+        self._transport = _transport(connect(url=url, token=token, data_dir=data_dir, start=start))
+
+    @classmethod
+    def over(cls, connection: Connection) -> "Client":
+        """A client over a connection that is already settled."""
+        client = cls.__new__(cls)
+        client._transport = _transport(connection)
+        return client
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close idle connections. No workload minds."""
+        self._transport.close()
+
+    # Submitting
+
+    def submit(self, spec: Spec | None = None, *, key: str | None = None, **inline: object) -> "Workload":
+        """Submit a spec: a path, a mapping, or keyword arguments (see ``placet.submit``).
+
+        Raises:
+            SpecError, InvalidSpec: the workload was not accepted; every mistake is listed in ``problems``.
+        """
+        return self.submit_document(document_of(spec, inline), key=key)
+
+    def submit_document(self, document: Document, *, key: str | None = None) -> "Workload":
+        """Submit a document as it is; without a key, one is made, so that repeating after a fault is safe."""
+        return Workload(self, self._transport.send(calls.submit(document, key or new_key())))
+
+    def dry_run(self, spec: Spec | None = None, **inline: object) -> api.DryRunView:
+        """Would it be accepted, and how was it understood?"""
+        return self._transport.send(calls.dry_run(document_of(spec, inline)))
+
+    def estimate(self, spec: Spec | None = None, **inline: object) -> api.EstimateView:
+        """What would happen, and what it may cost."""
+        return self._transport.send(calls.estimate(document_of(spec, inline)))
+
+    # Looking
+
+    def workload(self, workload_id: str) -> "Workload":
+        """The handle of a workload that exists."""
+        return Workload(self, self.get(workload_id))
+
+    def get(self, workload_id: str) -> api.WorkloadView:
+        """Where it stands."""
+        return self._transport.send(calls.get(workload_id))
+
+    def page(
+        self,
+        *,
+        states: Sequence[str] = (),
+        labels: Mapping[str, str] | None = None,
+        name: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> api.WorkloadPage:
+        """A page of workloads, newest first."""
+        call = calls.listing(states=states, labels=labels, name=name, limit=limit, cursor=cursor)
+        return self._transport.send(call)
+
+    def attempts(self, workload_id: str) -> list[api.AttemptView]:
+        """All attempts, first to last."""
+        return self._transport.send(calls.attempts(workload_id)).items
+
+    def account(self, workload_id: str) -> api.AccountView:
+        """The nine answers."""
+        return self._transport.send(calls.account(workload_id))
+
+    def result(self, workload_id: str) -> api.ResultView:
+        """The final document. Raises ``Conflict`` (code ``not_final``) before there is one."""
+        return self._transport.send(calls.result(workload_id))
+
+    def result_text(self, workload_id: str) -> str:
+        """The final document, byte for byte as it is kept."""
+        return self._transport.send(calls.result_text(workload_id))
+
+    def offers(self) -> list[api.OfferView]:
+        """What there is to run on."""
+        return self._transport.send(calls.offers()).items
+
+    def health(self) -> api.HealthView:
+        """Is the server alive, and of which version?"""
+        return self._transport.send(calls.health())
+
+    def events(self, workload_id: str, *, after: int = 0, follow: bool = False) -> Iterator[api.EventView]:
+        """The account's lines; with ``follow`` as they come, to the last one."""
+        if follow:
+            for told in self._transport.follow(calls.event_stream(workload_id, after)):
+                yield calls.event(told)
+            return
+        while True:
+            page = self._transport.send(calls.events(workload_id, after, PAGE))
+            yield from page.items
+            if page.next is None:
+                return
+            after = int(page.next)
+
+    def logs(
+        self, workload_id: str, *, stream: str = "stdout", epoch: int | None = None, follow: bool = False
+    ) -> Iterator[LogPieceView]:
+        """Pieces of one attempt's log; with ``follow`` to its seal, also of ``stream="all"``."""
+        if follow:
+            for told in self._transport.follow(calls.log_stream(workload_id, stream=stream, epoch=epoch)):
+                yield calls.log_piece(told)
+            return
+        offset = 0
+        while True:
+            piece = self._transport.send(calls.log_page(workload_id, stream=stream, epoch=epoch, offset=offset))
+            if piece.next_offset > piece.offset or piece.dropped:
+                yield piece
+            if piece.sealed or piece.next_offset == offset:
+                return
+            offset = piece.next_offset
+
+    # Changing
+
+    def cancel(self, workload_id: str) -> api.CancelView:
+        """Ask for an end. Repeating it changes nothing."""
+        return self._transport.send(calls.cancel(workload_id))
+
+    def retry(self, workload_id: str, *, key: str | None = None) -> "Workload":
+        """Submit an ended workload again, as a new one."""
+        return Workload(self, self._transport.send(calls.retry(workload_id, key or new_key())))
+
+    def wait(self, workload_id: str, *, timeout_s: float | None = None) -> api.ResultView:
+        """The result, once there is one.
+
+        Raises:
+            WaitTimeout: it did not come within the time; the workload goes on.
+        """
+        for _ in self._transport.follow(calls.event_stream(workload_id), within_s=timeout_s):
+            pass  # the stream ends with the workload
+        return self.result(workload_id)
+
+    # Outputs
+
+    def artifacts(self, workload_id: str) -> list[api.ArtifactView]:
+        """The delivered outputs, with sizes and digests."""
+        return self._transport.send(calls.artifacts(workload_id)).items
+
+    def download(self, workload_id: str, artifact: api.ArtifactView, target: Path) -> Path:
+        """One output into a file, checked against its digest; a broken connection is resumed.
+
+        Raises:
+            UnexpectedReply: what came is not what the digest says.
+        """
+        tries = 0
+        with saving.Saved(target) as saved:
+            while True:
+                fault = self._receive(workload_id, artifact, saved)
+                tries += 1
+                if saved.size_bytes >= artifact.size_bytes:
+                    break
+                if tries >= TRIES:
+                    raise Unreachable(f"the download of {artifact.path} broke: {fault}") from fault
+                time.sleep(pause_s(tries, None))
+            saved.finish(artifact.path, artifact.sha256)
+        return target
+
+    def _receive(
+        self, workload_id: str, artifact: api.ArtifactView, saved: saving.Saved
+    ) -> httpx.TransportError | None:
+        """What can be had over one connection."""
+        request = calls.artifact_bytes(workload_id, artifact.path, artifact.epoch, saved.size_bytes)
+        try:
+            for piece in self._transport.pieces(request):
+                saved.write(piece)
+        except httpx.TransportError as error:
+            return error
+        return None
+
+    def download_all(self, workload_id: str, folder: Path) -> list[Path]:
+        """All outputs of the newest attempt that has any, below a folder."""
+        newest = saving.newest(self.artifacts(workload_id))
+        return [self.download(workload_id, artifact, saving.inside(folder, artifact.path)) for artifact in newest]
+
+    # Tokens
+
+    def tokens(self) -> list[api.TokenView]:
+        """All tokens, without their secrets."""
+        return self._transport.send(calls.tokens()).items
+
+    def create_token(self, name: str, scopes: Sequence[str], *, expires_in_s: int | None = None) -> IssuedTokenView:
+        """Make a token with at most the rights of this client's own."""
+        return self._transport.send(calls.create_token(name, scopes, expires_in_s))
+
+    def revoke_token(self, token_id: str) -> api.TokenView:
+        """End a token, at once."""
+        return self._transport.send(calls.revoke_token(token_id))
+
+
+class Workload:
+    """A workload of which a client knows the id; ``view`` is how it stood when last asked."""
+
+    def __init__(self, client: Client, view: api.WorkloadView) -> None:
+        self._client = client
+        self.view = view
+
+    def __repr__(self) -> str:
+        return f"<Workload {self.id} {self.view.state}>"
+
+    @property
+    def id(self) -> str:
+        return self.view.id
+
+    @property
+    def state(self) -> str:
+        """As it was when last asked."""
+        return self.view.state
+
+    def refresh(self) -> api.WorkloadView:
+        """Ask again."""
+        self.view = self._client.get(self.id)
+        return self.view
+
+    def wait(self, *, timeout_s: float | None = None) -> api.ResultView:
+        """The result, once there is one. Raises ``WaitTimeout``."""
+        found = self._client.wait(self.id, timeout_s=timeout_s)
+        self.refresh()
+        return found
+
+    def result(self) -> api.ResultView:
+        """The result. Raises ``Conflict`` (code ``not_final``) before there is one."""
+        return self._client.result(self.id)
+
+    def logs(self, *, stream: str = "stdout", epoch: int | None = None, follow: bool = False) -> Iterator[bytes]:
+        """Bytes of a log."""
+        for piece in self._client.logs(self.id, stream=stream, epoch=epoch, follow=follow):
+            if piece.data:
+                yield piece.data
+
+    def events(self, *, after: int = 0, follow: bool = False) -> Iterator[api.EventView]:
+        """The account's lines."""
+        return self._client.events(self.id, after=after, follow=follow)
+
+    def account(self) -> api.AccountView:
+        """The nine answers."""
+        return self._client.account(self.id)
+
+    def cancel(self) -> api.CancelView:
+        """Ask for an end."""
+        return self._client.cancel(self.id)
+
+    def retry(self) -> "Workload":
+        """Submit it again, as a new workload."""
+        return self._client.retry(self.id)
+
+    def artifacts(self) -> list[api.ArtifactView]:
+        """The delivered outputs."""
+        return self._client.artifacts(self.id)
+
+    def download(self, path: str, target: Path | str | None = None) -> Path:
+        """One output into a file; without a target, under its own name here. Raises ``NotFound``."""
+        artifact = saving.chosen(self.artifacts(), path)
+        return self._client.download(self.id, artifact, Path(target) if target else Path(Path(artifact.path).name))
+
+
+def document_of(spec: Spec | None, inline: Mapping[str, object]) -> Document:
+    """The document of whatever was given, its paths settled."""
+    if spec is None:
+        return from_inline(Inline(**inline), Path.cwd())  # type: ignore[arg-type]  # names are checked by Inline
+    if inline:
+        raise TypeError(f"either a spec or keyword arguments, not both: {', '.join(inline)}")
+    return from_mapping(spec, Path.cwd()) if isinstance(spec, Mapping) else from_file(Path(spec))
+
+
+def new_key() -> str:
+    """An idempotency key nobody else has."""
+    return secrets.token_hex(16)
+
+
+def _transport(connection: Connection) -> Transport:
+    return Transport(connection.location, connection.revive)
