@@ -1,0 +1,282 @@
+"""What goes in and what comes out: inputs by path, text and URL; outputs by path, folder and pattern; nothing else."""
+
+import hashlib
+import http.server
+import shutil
+import threading
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from placet.domain.allocations import Observation, ResolvedInput
+from placet.domain.errors import InvalidRequest
+from placet.domain.failures import Cause
+from tests.support.local import LocalWorld, launch_of, outputs, resources, shell
+
+BUBBLEWRAP = shutil.which("bwrap")
+has_bubblewrap = pytest.mark.skipif(BUBBLEWRAP is None, reason="bubblewrap is not installed")
+
+
+@pytest.fixture(params=["sandboxed", "bare"])
+async def world(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[LocalWorld]:
+    if request.param == "sandboxed" and BUBBLEWRAP is None:
+        pytest.skip("bubblewrap is not installed")
+    options = {"use_sandbox": request.param == "sandboxed", "allowed_hosts": ("127.0.0.1",)}
+    world = LocalWorld(folder=tmp_path / "local", options=options)
+    yield world
+    await world.close()
+
+
+@pytest.fixture
+def web() -> Iterator[str]:
+    """A small server with odd replies."""
+
+    class Pages(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if self.path == "/away":
+                self.send_response(302)
+                self.send_header("Location", "http://10.1.2.3/secret")
+                self.end_headers()
+                return
+            if self.path == "/round":
+                self.send_response(302)
+                self.send_header("Location", "/round")
+                self.end_headers()
+                return
+            body = b"from afar\n"
+            self.send_response(404 if self.path == "/absent" else 200)
+            self.send_header("Content-Length", str(len(body) + (5 if self.path == "/short" else 0)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Silence."""
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Pages)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def contents(seen: Observation) -> dict[str, bytes]:
+    """What was collected, by path; every digest is checked on the way."""
+    found = {}
+    for output in seen.outputs:
+        data = Path(output.location).read_bytes()
+        assert (len(data), sha256(data)) == (output.size_bytes, output.sha256)
+        found[output.path] = data
+    return found
+
+
+async def test_inputs_are_where_they_are_promised(world: LocalWorld, tmp_path: Path, web: str) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a.txt").write_text("in a folder\n")
+    (tmp_path / "one.txt").write_text("a file\n")
+    inputs = (
+        ResolvedInput(name="data", kind="path", source=str(tmp_path / "data")),
+        ResolvedInput(name="one.txt", kind="path", source=str(tmp_path / "one.txt")),
+        ResolvedInput(name="note", kind="text", source="inline\n"),
+        ResolvedInput(name="far", kind="http", source=web + "/page", sha256=sha256(b"from afar\n")),
+    )
+    script = 'cd "$PLACET_INPUTS" && cat data/a.txt one.txt note far'
+    seen = await world.run(launch_of(shell(script), "in", inputs=inputs))
+    assert seen.computed, seen
+    assert world.path("in", "logs", "stdout").read_text() == "in a folder\na file\ninline\nfrom afar\n"
+
+
+@has_bubblewrap
+async def test_inputs_and_outputs_have_their_absolute_names(tmp_path: Path) -> None:
+    world = LocalWorld(folder=tmp_path / "local")
+    (tmp_path / "one.txt").write_text("a file\n")
+    inputs = (ResolvedInput(name="one", kind="path", source=str(tmp_path / "one.txt")),)
+    script = (
+        "cat /inputs/one > /outputs/copy; ! echo x 2>/dev/null > /inputs/one; ! touch /etc/x 2>/dev/null;"
+        f" ! ls {tmp_path}/local/supervisor 2>/dev/null; ls / | grep -c puts; echo t > /tmp/t; pwd"
+    )
+    seen = await world.run(launch_of(shell(script, outputs=outputs(copy="/outputs/copy")), "abs", inputs=inputs))
+    await world.close()
+    said = world.path("abs", "logs", "stdout").read_text().split()
+    assert said == ["2", str(world.path("abs", "work"))], world.path("abs", "logs", "stderr").read_text()
+    assert contents(seen) == {"copy": b"a file\n"}
+    assert (tmp_path / "one.txt").read_text() == "a file\n"
+    assert "paths:bubblewrap" in dict(seen.evidence)["mechanisms"]
+
+
+@has_bubblewrap
+@pytest.mark.parametrize(
+    ("script", "cause", "exit_code", "signal"),
+    [
+        ("exit 3", Cause.EXIT_CODE, 3, None),
+        ("exit 137", Cause.EXIT_CODE, 137, None),
+        ("kill -9 $$", Cause.KILLED, None, 9),
+        ("kill -TERM $$", Cause.SIGNAL, None, 15),
+    ],
+)
+async def test_the_sandbox_tells_signals_from_codes(
+    tmp_path: Path, script: str, cause: Cause, exit_code: int | None, signal: int | None
+) -> None:
+    world = LocalWorld(folder=tmp_path / "local", options={"sandbox": "bubblewrap"})
+    seen = await world.run(launch_of(shell(script), "end"))
+    await world.close()
+    assert (seen.cause, seen.exit_code, seen.signal) == (cause, exit_code, signal)
+
+
+@has_bubblewrap
+async def test_the_sandbox_stops_with_grace_and_proves_a_start_failure(tmp_path: Path) -> None:
+    from placet.domain.allocations import Phase
+    from placet.testing.conformance.provider import ended, in_phase
+    from tests.support.local import process_spec
+    from tests.support.waiting import wait_until
+
+    world = LocalWorld(folder=tmp_path / "local", options={"sandbox": "bubblewrap"})
+    provider = await world.provider()
+    polite = "trap 'echo saved; exit 7' TERM; echo ready; while :; do sleep 0.05; done"
+    handle = await provider.submit(launch_of(shell(polite), "polite"))
+    await in_phase(provider, handle, Phase.RUNNING)
+    wait_until(lambda: world.path("polite", "logs", "stdout").exists(), 10, "the trap to be set")
+    await provider.cancel(handle, 20)
+    assert (await ended(provider, handle)).exit_code == 7
+    absent = await world.run(launch_of(process_spec("/no/such/program"), "absent"))
+    await world.close()
+    assert absent.cause is Cause.START_FAILED
+    assert dict(absent.evidence)["start_errno"] == "ENOENT"
+
+
+async def test_a_missing_input_is_refused_before_anything(world: LocalWorld) -> None:
+    provider = await world.provider()
+    inputs = (ResolvedInput(name="x", kind="path", source="/no/such/file"),)
+    with pytest.raises(InvalidRequest, match="is not there"):
+        await provider.submit(launch_of(shell("exit 0"), "none", inputs=inputs))
+    assert not world.path("none").exists()
+
+
+@pytest.mark.parametrize(
+    ("page", "sha", "word"),
+    [
+        ("/absent", None, "status 404"),
+        ("/short", None, "broke off"),
+        ("/page", "0" * 64, "SHA-256"),
+        ("/away", None, "listed"),
+        ("/round", None, "redirects"),
+    ],
+)
+async def test_a_bad_download_is_an_input_failure(
+    tmp_path: Path, web: str, page: str, sha: str | None, word: str
+) -> None:
+    options = {"use_sandbox": False, "allowed_hosts": ("127.0.0.1",)}
+    world = LocalWorld(folder=tmp_path / "local", options=options)
+    inputs = (ResolvedInput(name="far", kind="http", source=web + page, sha256=sha),)
+    seen = await world.run(launch_of(shell("exit 0"), "bad", inputs=inputs))
+    await world.close()
+    assert seen.cause is Cause.INPUT
+    assert word in seen.message
+    assert dict(seen.evidence)["ran"] == "no"
+
+
+async def test_loopback_is_not_fetched_unless_it_is_listed(tmp_path: Path, web: str) -> None:
+    world = LocalWorld(folder=tmp_path / "local", options={"use_sandbox": False})
+    inputs = (ResolvedInput(name="far", kind="http", source=web + "/page"),)
+    seen = await world.run(launch_of(shell("exit 0"), "loop", inputs=inputs))
+    await world.close()
+    assert seen.cause is Cause.INPUT
+
+
+async def test_outputs_by_path_folder_and_pattern(world: LocalWorld) -> None:
+    script = (
+        "mkdir -p deep/er; echo 1 > one.txt; echo 2 > deep/two.txt; echo 3 > deep/er/three.txt; echo n > deep/no.bin;"
+        ' mkdir -p "$PLACET_OUTPUTS/set"; echo p > "$PLACET_OUTPUTS/set/p.jsonl"'
+    )
+    declared = outputs(
+        single="one.txt", folder="deep", pattern="deep/**/*.txt", absolute="/outputs/set/p.jsonl", lost="x"
+    )
+    seen = await world.run(launch_of(shell(script, outputs=declared), "out"))
+    assert seen.computed
+    assert seen.missing == ("lost",)
+    names = sorted((output.name, output.path) for output in seen.outputs)
+    assert names == [
+        ("folder", "deep/er/three.txt"),
+        ("folder", "deep/no.bin"),
+        ("folder", "deep/two.txt"),
+        ("pattern", "deep/er/three.txt"),
+        ("pattern", "deep/two.txt"),
+        ("set", "set/p.jsonl"),
+        ("single", "one.txt"),
+    ]
+    assert contents(seen)["deep/two.txt"] == b"2\n"
+
+
+async def test_outputs_never_come_through_a_link(world: LocalWorld, tmp_path: Path) -> None:
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "file").write_text("canary")
+    script = (
+        f"ln -s {tmp_path}/secret/file out; ln -s {tmp_path}/secret folder; mkdir real; ln -s {tmp_path}/secret real/in;"
+        f" ln -s {tmp_path}/secret/file real/leaf; mkfifo real/pipe; echo fine > real/fine"
+    )
+    declared = outputs(link="out", through="folder/file", below="real", pattern="*/file")
+    seen = await world.run(launch_of(shell(script, outputs=declared), "links"))
+    assert contents(seen) == {"real/fine": b"fine\n"}
+    assert set(seen.missing) == {"link", "through", "pattern"}
+    assert any("symbolic link" in note for note in seen.skipped)
+    assert any("pipe" in note for note in seen.skipped)
+
+
+async def test_large_outputs_are_collected_beside_the_loop(world: LocalWorld) -> None:
+    script = "dd if=/dev/urandom of=big bs=1M count=24 2>/dev/null; ln big twin; echo small > small"
+    seen = await world.run(launch_of(shell(script, outputs=outputs(all="*")), "big"))
+    found = contents(seen)
+    assert sorted(found) == ["big", "small", "twin"]
+    assert found["big"] == found["twin"]
+
+
+async def test_names_that_mean_trouble_are_left_out(world: LocalWorld) -> None:
+    script = "mkdir d; touch d/good \"$(printf 'd/new\\nline')\" \"$(printf 'd/bad\\377')\" d/Good"
+    seen = await world.run(launch_of(shell(script, outputs=outputs(all="d")), "names"))
+    assert [output.path for output in seen.outputs] == ["d/Good"]
+    reasons = " ".join(seen.skipped)
+    assert "control characters" in reasons
+    assert "not UTF-8" in reasons
+    assert "only in case" in reasons
+
+
+async def test_outputs_of_a_failed_program_are_kept(world: LocalWorld) -> None:
+    seen = await world.run(launch_of(shell("echo part > part; exit 9", outputs=outputs(part="part")), "part"))
+    assert seen.exit_code == 9
+    assert contents(seen) == {"part": b"part\n"}
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../x", "a/../../x"])
+async def test_output_paths_outside_are_refused(world: LocalWorld, path: str) -> None:
+    provider = await world.provider()
+    with pytest.raises(InvalidRequest):
+        await provider.submit(launch_of(shell("exit 0", outputs=outputs(x=path)), "outside"))
+
+
+async def test_checkpoints_outlive_an_attempt(world: LocalWorld) -> None:
+    from dataclasses import replace
+
+    from placet.domain.spec import Repeat
+
+    spec = shell(
+        'cat "$PLACET_CHECKPOINTS/step" 2>/dev/null; echo 5 > "$PLACET_CHECKPOINTS/step"', repeat=Repeat.RESUMABLE
+    )
+    first = launch_of(spec, "first")
+    again = launch_of(spec, "again")
+    again = replace(again, tag=replace(again.tag, workload_id=first.tag.workload_id, epoch=2))
+    await world.run(first)
+    await world.run(again)
+    assert world.path("again", "logs", "stdout").read_text() == "5\n"
+
+
+async def test_the_disk_limit_counts_outputs_and_scratch(world: LocalWorld) -> None:
+    script = 'for i in 1 2 3 4 5 6 7 8; do dd if=/dev/zero of="$TMPDIR/$i" bs=1M count=1 2>/dev/null; done; sleep 600'
+    spec = shell(script, outputs=outputs(x="x"), resources=resources(disk_bytes=4_000_000))
+    seen = await world.run(launch_of(spec, "scratch"))
+    assert seen.cause is Cause.DISK_LIMIT
