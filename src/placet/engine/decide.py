@@ -1,7 +1,5 @@
 """One workload, the facts about it, and the time: what changes and what is to be done. Pure; ``reconcile`` acts."""
 
-from dataclasses import replace
-
 from placet.domain.allocations import Observation, PermitRequest, Phase, Tag
 from placet.domain.errors import ProviderError
 from placet.domain.failures import Cause, Failure
@@ -9,6 +7,7 @@ from placet.domain.offers import Fate
 from placet.domain.records import Attempt, EventKind
 from placet.domain.states import AttemptState, DeliveryState, Desired, IntentState, IntentVerb, WorkloadState
 from placet.domain.units import SECOND_MS
+from placet.domain.values import evolve
 from placet.engine.draft import Draft
 from placet.engine.facts import (
     AnswerPermit,
@@ -95,7 +94,7 @@ def _permit(draft: Draft, request: PermitRequest) -> tuple[Effect, ...]:
         return (AnswerPermit(provider=attempt.provider, request=request, granted=False, reason=refusal),)
     if attempt.permit_ms is None:
         draft.settle(IntentVerb.SUBMIT, attempt.epoch, IntentState.CONFIRMED, "the runner asked for its permit")
-        granted = replace(attempt, permit_ms=draft.now_ms, submitted_ms=attempt.submitted_ms or draft.now_ms)
+        granted = evolve(attempt, permit_ms=draft.now_ms, submitted_ms=attempt.submitted_ms or draft.now_ms)
         draft.move_attempt(granted, AttemptState.STARTING)
         draft.tell(EventKind.PERMIT_GRANTED, epoch=attempt.epoch)
     return (AnswerPermit(provider=attempt.provider, request=request, granted=True, reason=""),)
@@ -138,7 +137,7 @@ def _observation(draft: Draft, seen: Observation, world: World, *, adopted: bool
 def _submit_answer(draft: Draft, attempt: Attempt, answer: SubmitAnswer) -> None:
     if answer.handle is not None:
         draft.settle(IntentVerb.SUBMIT, attempt.epoch, IntentState.CONFIRMED, answer.handle.native_id)
-        known = replace(attempt, handle=answer.handle, submitted_ms=attempt.submitted_ms or draft.now_ms)
+        known = evolve(attempt, handle=answer.handle, submitted_ms=attempt.submitted_ms or draft.now_ms)
         if attempt.state in (AttemptState.INTENDED, AttemptState.UNKNOWN):
             draft.move_attempt(known, AttemptState.SUBMITTED)
         else:
@@ -152,7 +151,7 @@ def _submit_answer(draft: Draft, attempt: Attempt, answer: SubmitAnswer) -> None
         return
     draft.settle(IntentVerb.SUBMIT, attempt.epoch, IntentState.REFUTED, str(answer.error))
     failure = Failure(cause=_refusal_cause(answer.error), message=str(answer.error))
-    draft.move_attempt(replace(attempt, failure=failure), AttemptState.REFUSED)
+    draft.move_attempt(evolve(attempt, failure=failure), AttemptState.REFUSED)
 
 
 def _refusal_cause(error: ProviderError) -> Cause:
@@ -171,7 +170,7 @@ def _found(draft: Draft, attempt: Attempt, found: Found, world: World) -> None:
     if found.handles:
         oldest = min(found.handles, key=lambda handle: (handle.created_ms, handle.native_id))
         draft.settle(IntentVerb.SUBMIT, attempt.epoch, IntentState.CONFIRMED, f"found {oldest.native_id}")
-        known = replace(attempt, handle=oldest, absent_reads=0, absent_since_ms=None)
+        known = evolve(attempt, handle=oldest, absent_reads=0, absent_since_ms=None)
         draft.move_attempt(known, AttemptState.SUBMITTED, "adopted")
         return
     counted = tracking.absent_again(attempt, draft.now_ms)
@@ -181,7 +180,7 @@ def _found(draft: Draft, attempt: Attempt, found: Found, world: World) -> None:
         return
     draft.settle(IntentVerb.SUBMIT, attempt.epoch, IntentState.REFUTED, "verified absent")
     failure = Failure(cause=Cause.UNRESOLVED, message="the submit had no effect: verified absent at the provider")
-    draft.move_attempt(replace(counted, failure=failure), AttemptState.REFUSED)
+    draft.move_attempt(evolve(counted, failure=failure), AttemptState.REFUSED)
 
 
 def _delivered(draft: Draft, delivered: Delivered) -> None:
@@ -293,7 +292,7 @@ def _stop_if_needed(draft: Draft, attempt: Attempt, situation: Situation) -> lis
         return []
     cancel = Cancel(handle=attempt.handle, grace_s=float(draft.workload.spec.stop_grace_s))
     if attempt.state is not AttemptState.STOPPING:
-        marked = replace(attempt, desired=Desired.STOP, stop_requested_ms=draft.now_ms, failure=stop)
+        marked = evolve(attempt, desired=Desired.STOP, stop_requested_ms=draft.now_ms, failure=stop)
         draft.intend(IntentVerb.CANCEL, attempt.epoch)
         draft.move_attempt(marked, AttemptState.STOPPING, stop.message)
         return [cancel]
@@ -302,7 +301,7 @@ def _stop_if_needed(draft: Draft, attempt: Attempt, situation: Situation) -> lis
     overdue = draft.now_ms - asked_ms > int(draft.workload.spec.stop_grace_s * SECOND_MS) + OBSERVE_EVERY_MS
     if "Cancel" in situation.under_way or not (overdue or situation.adopted):
         return []
-    draft.put_attempt(replace(attempt, stop_requested_ms=draft.now_ms), ())
+    draft.put_attempt(evolve(attempt, stop_requested_ms=draft.now_ms), ())
     return [cancel]
 
 
@@ -402,7 +401,9 @@ def _look_ms(draft: Draft, world: World) -> int | None:
     if workload.spec.constraints.deadline_ms is not None:
         times.append(max(workload.spec.constraints.deadline_ms, now_ms + LOOK_AGAIN_MS))
     if attempt is None or attempt.final:
-        times.append(workload.wake_ms if workload.wake_ms is not None else now_ms + LOOK_AGAIN_MS)
+        # A wake time that has passed has just been dealt with; looking at once again would be a busy loop.
+        wake_ms = workload.wake_ms or 0
+        times.append(wake_ms if wake_ms > now_ms else now_ms + LOOK_AGAIN_MS)
         return min(times)
     quick = attempt.state in (AttemptState.UNKNOWN, AttemptState.STOPPING, AttemptState.INTENDED)
     times.append(now_ms + (LOOK_AGAIN_MS if quick or attempt.absent_reads else world.observe_every_ms))

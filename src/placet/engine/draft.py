@@ -1,7 +1,6 @@
 """A record being changed: it collects rows and events until they become one transition. It decides nothing."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from decimal import Decimal
 
 from placet.domain.allocations import Observation
@@ -17,6 +16,7 @@ from placet.domain.states import (
     WorkloadState,
     advance,
 )
+from placet.domain.values import evolve
 from placet.stages import result, tracking
 from placet.stages.delivery import Delivery
 from placet.stages.recovery import Again
@@ -83,7 +83,7 @@ class Draft:
     def move(self, target: WorkloadState, *, cause: str | None = None, message: str = "") -> None:
         """Move the workload through its table."""
         before = self.workload.state
-        self.workload = replace(
+        self.workload = evolve(
             self.workload, state=advance(WORKLOAD_MOVES, before, target), state_since_ms=self.now_ms, reason=message
         )
         self._add(
@@ -116,7 +116,7 @@ class Draft:
 
     def begin_attempt(self, attempt: Attempt, intent: Intent, events: Sequence[Event]) -> None:
         """The next epoch: its attempt and its intent, committed and flushed before anything is sent."""
-        self.workload = replace(self.workload, epoch=attempt.epoch, wait_for="", wake_ms=0)
+        self.workload = evolve(self.workload, epoch=attempt.epoch, wait_for="", wake_ms=0)
         self.move(WorkloadState.PLACING)
         self.attempts.append(attempt)
         self._changed_attempts.add(attempt.epoch)
@@ -146,7 +146,7 @@ class Draft:
             return
         closed = None if target is IntentState.AMBIGUOUS else self.now_ms
         moved_to = advance(INTENT_MOVES, intent.state, target)
-        self._intents[verb, epoch] = replace(intent, state=moved_to, settled_ms=closed, evidence=evidence)
+        self._intents[verb, epoch] = evolve(intent, state=moved_to, settled_ms=closed, evidence=evidence)
         self._changed_intents.add((verb, epoch))
         if target is not IntentState.CONFIRMED:
             self.tell(EventKind.INTENT_SETTLED, epoch=epoch, message=f"{verb} {target}: {evidence}")
@@ -156,11 +156,11 @@ class Draft:
         if self.workload.state is not WorkloadState.WAITING:
             self.move(WorkloadState.WAITING, message=reason)
         elif self.workload.reason != reason:
-            self.workload = replace(self.workload, reason=reason)
+            self.workload = evolve(self.workload, reason=reason)
             self.tell(EventKind.WAITING, message=reason)
         lease = Lease(owner=None, epoch=self.workload.lease.epoch)
         excluded = self.workload.excluded_offers if wait_for != "capacity" else ()
-        self.workload = replace(
+        self.workload = evolve(
             self.workload, wait_for=wait_for, wake_ms=until_ms, lease=lease, excluded_offers=excluded
         )
 
@@ -169,12 +169,12 @@ class Draft:
         if self.workload.reason != reason:
             self.tell(EventKind.WAITING, message=reason)
         lease = Lease(owner=None, epoch=self.workload.lease.epoch)
-        self.workload = replace(self.workload, reason=reason, wake_ms=until_ms, lease=lease)
+        self.workload = evolve(self.workload, reason=reason, wake_ms=until_ms, lease=lease)
 
     def wait_to_retry(self, wait_for: str, again: Again) -> None:
         """Wait for the next attempt's time; the owner keeps it."""
         self.move(WorkloadState.WAITING, message=again.reason)
-        self.workload = replace(
+        self.workload = evolve(
             self.workload,
             wait_for=wait_for,
             wake_ms=again.at_ms,
@@ -185,24 +185,24 @@ class Draft:
 
     def count_failures(self, user: int, infrastructure: int) -> None:
         """The failure counters as they are in the end."""
-        self.workload = replace(self.workload, user_failures=user, infrastructure_failures=infrastructure)
+        self.workload = evolve(self.workload, user_failures=user, infrastructure_failures=infrastructure)
 
     def computed(self) -> None:
         """The program ended well: a fact of its own, whatever becomes of the outputs."""
-        self.workload = replace(self.workload, compute_done=True)
+        self.workload = evolve(self.workload, compute_done=True)
         self.move(WorkloadState.DELIVERING)
         self._flush = True
 
     def note_delivery(self, delivery: Delivery) -> None:
         """What is there of the declared outputs."""
         if self.workload.delivery is not delivery.state:
-            self.workload = replace(self.workload, delivery=delivery.state)
+            self.workload = evolve(self.workload, delivery=delivery.state)
             missing = f", missing: {', '.join(delivery.missing)}" if delivery.missing else ""
             self.tell(EventKind.OUTPUTS, epoch=self.workload.epoch, message=f"{delivery.state}{missing}")
 
     def finish(self, state: WorkloadState, failure: Failure | None, *, delivery: DeliveryState | None = None) -> None:
         """The verdict, with its result; both are written once and flushed."""
-        self.workload = replace(
+        self.workload = evolve(
             self.workload,
             failure=failure,
             finished_ms=self.now_ms,
@@ -221,7 +221,7 @@ class Draft:
         """Note that an allocation is proven gone."""
         for attempt in self.attempts:
             if attempt.epoch == epoch and gone and attempt.released_ms is None:
-                self.put_attempt(replace(attempt, released_ms=self.now_ms), ())
+                self.put_attempt(evolve(attempt, released_ms=self.now_ms), ())
 
     def transition(self) -> Transition | None:
         """All changes as one write, or ``None`` when nothing changed."""
@@ -232,7 +232,7 @@ class Draft:
             return None
         return Transition(
             expect=Expect(revision=before.revision, state=before.state, lease=before.lease),
-            workload=replace(self.workload, revision=before.revision + 1, updated_ms=self.now_ms),
+            workload=evolve(self.workload, revision=before.revision + 1, updated_ms=self.now_ms),
             attempts=tuple(attempt for attempt in self.attempts if attempt.epoch in self._changed_attempts),
             intents=tuple(self._intents[key] for key in sorted(self._changed_intents)),
             events=tuple(self._events),
@@ -251,15 +251,15 @@ class Draft:
         """Only the time of the last look differs, and the stored one is young enough for the account."""
         seen_ms = before.observed_ms
         fresh = seen_ms is not None and self.now_ms - seen_ms < OBSERVED_WRITE_MS
-        return fresh and replace(after, observed_ms=seen_ms) == before
+        return fresh and evolve(after, observed_ms=seen_ms) == before
 
     def _let_go(self) -> None:
         """A finished workload keeps its owner while something is to be released, and sleeps for ever after that."""
         if self.unreleased():
-            self.workload = replace(self.workload, wake_ms=0)
+            self.workload = evolve(self.workload, wake_ms=0)
         else:
             lease = Lease(owner=None, epoch=self.workload.lease.epoch)
-            self.workload = replace(self.workload, wake_ms=None, lease=lease)
+            self.workload = evolve(self.workload, wake_ms=None, lease=lease)
 
     def _add(self, event: Event) -> None:
         self._events.append(event)

@@ -3,7 +3,7 @@
 import asyncio
 import heapq
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -12,6 +12,7 @@ from placet.domain.errors import StoreError
 from placet.domain.offers import Offer
 from placet.domain.records import Record
 from placet.domain.spec import Spec
+from placet.domain.values import evolve
 from placet.engine.apply import apply
 from placet.engine.decide import decide
 from placet.engine.effects import Effects
@@ -194,7 +195,7 @@ class Reconciler:
         for workload_id in batch:
             step, facts = self._decide(workload_id, world)
             if any(isinstance(effect, Submit) for effect in step.effects):
-                world = replace(world, offers=self._offers())
+                world = evolve(world, offers=self._offers())
             steps.append((workload_id, step, facts))
         writes = [step.transition for _, step, _ in steps if step.transition is not None]
         try:
@@ -316,6 +317,8 @@ class Reconciler:
                 await asyncio.wait_for(self._news.wait(), timeout=rest_s)
             except TimeoutError:
                 return
+        else:
+            await clock.pause(0)  # whatever is due, effects and requests get their turn
         self._news.clear()
 
     def _offers(self) -> tuple[Offer, ...]:

@@ -1,10 +1,11 @@
 """What was promised to submits that are not answered yet, so that one round does not fill the same place twice."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 
 from placet.domain.allocations import Launch
 from placet.domain.offers import Free, Offer
+from placet.domain.values import evolve
 
 
 @dataclass(kw_only=True)
@@ -53,7 +54,7 @@ class Reservations:
             memory_bytes=None if free.memory_bytes is None else max(free.memory_bytes - taken.memory_bytes, 0),
             gpus=None if free.gpus is None else max(free.gpus - gpus, 0),
         )
-        return replace(offer, free=left)
+        return evolve(offer, free=left)
 
     def _count(self, launch: Launch, sign: int) -> None:
         place = (launch.offer.provider, launch.offer.region)

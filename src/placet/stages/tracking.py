@@ -1,6 +1,6 @@
 """From an attempt and an observation to the attempt as it is now known to be. It never goes back, and never guesses."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import ROUND_UP, Decimal
 from typing import assert_never
 
@@ -8,6 +8,7 @@ from placet.domain.allocations import ContractCard, Observation, Phase
 from placet.domain.failures import Cause, Failure
 from placet.domain.records import Attempt, Event, EventKind
 from placet.domain.states import ATTEMPT_MOVES, AttemptState, advance
+from placet.domain.values import evolve
 
 # Absence is a conclusion: this many negative reads, at least this long apart from first to last.
 ABSENT_READS = 3
@@ -43,7 +44,7 @@ def track(attempt: Attempt, seen: Observation, card: ContractCard, *, actor: str
         return Tracked(attempt=attempt, events=_late(attempt, seen, actor, now_ms))
     match seen.phase:
         case Phase.UNKNOWN:
-            return Tracked(attempt=replace(attempt, observed_ms=now_ms))
+            return Tracked(attempt=evolve(attempt, observed_ms=now_ms))
         case Phase.GONE:
             return _absent(attempt, seen, card, actor, now_ms)
         case Phase.ENDED:
@@ -64,9 +65,9 @@ def track(attempt: Attempt, seen: Observation, card: ContractCard, *, actor: str
 
 def moved(before: Attempt, target: AttemptState, *, actor: str, now_ms: int, message: str = "") -> Tracked:
     """One move of the attempt through the table, with its event."""
-    after = replace(before, state=advance(ATTEMPT_MOVES, before.state, target))
+    after = evolve(before, state=advance(ATTEMPT_MOVES, before.state, target))
     if after.final:
-        after = replace(after, finished_ms=now_ms)
+        after = evolve(after, finished_ms=now_ms)
     event = Event(
         workload_id=before.workload_id,
         kind=EventKind.ATTEMPT_MOVED,
@@ -83,7 +84,7 @@ def moved(before: Attempt, target: AttemptState, *, actor: str, now_ms: int, mes
 
 def _present(attempt: Attempt, seen: Observation, now_ms: int) -> Attempt:
     """A positive sign clears every suspicion of absence."""
-    return replace(
+    return evolve(
         attempt,
         observed_ms=now_ms,
         absent_reads=0,
@@ -122,7 +123,7 @@ def _exit_facts(attempt: Attempt, seen: Observation) -> Attempt:
     elif failure is None and seen.phase is Phase.ENDED and not seen.computed:
         # Ended without a cause and without proof of success: not a success, and no cause is invented.
         failure = Failure(cause=Cause.LOST, message="it ended and nothing proves how", evidence=seen.evidence)
-    return replace(
+    return evolve(
         attempt,
         exited_ms=attempt.exited_ms or seen.ended_ms,
         exit_code=seen.exit_code if seen.exit_code is not None else attempt.exit_code,
@@ -179,7 +180,7 @@ def absence_proven(attempt: Attempt, card: ContractCard, newest_send_ms: int, no
 
 def absent_again(attempt: Attempt, now_ms: int) -> Attempt:
     """The attempt after one more read that did not find it."""
-    return replace(
+    return evolve(
         attempt,
         absent_reads=attempt.absent_reads + 1,
         absent_since_ms=attempt.absent_since_ms if attempt.absent_since_ms is not None else now_ms,
@@ -193,7 +194,7 @@ def _absent(attempt: Attempt, seen: Observation, card: ContractCard, actor: str,
         return Tracked(attempt=counted)
     if counted.state is AttemptState.STOPPING:
         return moved(counted, AttemptState.STOPPED, actor=actor, now_ms=now_ms, message="verified absent")
-    gone = replace(
+    gone = evolve(
         counted,
         failure=counted.failure
         or Failure(cause=Cause.LOST, message="the provider no longer knows it", evidence=seen.evidence),
