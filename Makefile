@@ -24,8 +24,8 @@ check: setup ## format, lint, types, import contracts
 	$(BIN)/lint-imports
 
 .PHONY: sim
-sim: setup ## run the simulated world for longer:  make sim ARGS="--seed 7"
-	$(BIN)/python -m placet.testing.world $(ARGS)
+sim: setup ## run the engine in the simulated world:  make sim ARGS="--randomly-seed=7"
+	$(BIN)/python -m pytest tests/sim $(ARGS)
 
 .PHONY: bench
 bench: setup ## run one benchmark:  make bench NAME=line ARGS="--json"
@@ -54,5 +54,5 @@ system-packages:
 
 .PHONY: clean
 clean: ## remove .venv, caches and what the demo left
-	rm -rf .venv .demo .setup.lock build dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf .venv .placet .setup.lock build dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
