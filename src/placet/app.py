@@ -28,7 +28,10 @@ from placet.ports.provider import Provider
 from placet.ports.store import Store
 from placet.sdk import places
 from placet.server.doors import Doors
+from placet.server.journal import configure
 from placet.server.rest import build_rest
+from placet.server.serve import AlreadyServed as AlreadyServed
+from placet.server.serve import CannotServe as CannotServe
 from placet.server.serve import Control, Listening, check_exposure, data_folder_lock, serve
 from placet.server.tokens import ensure_local_token
 
@@ -169,6 +172,7 @@ def run_server(settings: Settings, serving: Serving) -> None:
         CannotServe: another server has the data folder, a socket cannot be had, or it would be exposed.
         SchemaMismatch: the database belongs to another version.
     """
+    configure(settings.log.level, settings.log.format)
     listening = _listening(settings, serving)
     check_exposure(listening)
     with data_folder_lock(settings.data_dir):
@@ -182,32 +186,39 @@ def serve_embedded(settings: Settings) -> Iterator[Path]:
     Raises:
         CannotServe: as ``run_server``.
     """
+    configure("error", settings.log.format)
     listening = _listening(settings, Serving(socket_only=True))
     with data_folder_lock(settings.data_dir), ThreadPoolExecutor(1, "placet-server") as thread:
-        started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+        begun: Future[Callable[[], object]] = Future()
+        ready: Future[str | None] = Future()
 
         async def main() -> None:
-            closing = asyncio.Event()
-            told = (asyncio.get_running_loop(), closing)
-            serving = Serving(socket_only=True, signals=False, ready=lambda _: started.set_result(told))
+            loop, closing = asyncio.get_running_loop(), asyncio.Event()
+            begun.set_result(lambda: loop.call_soon_threadsafe(closing.set))
+            serving = Serving(socket_only=True, signals=False, ready=ready.set_result)
             await _serve(settings, serving, listening, closing)
 
         ended = thread.submit(asyncio.run, main())
-        waiting: set[Future[Any]] = {started, ended}
-        wait(waiting, return_when=FIRST_COMPLETED)
-        if not started.done():
-            ended.result()
-        loop, closing = started.result()
+        stop = begun.result()
         try:
-            yield places.socket_path(settings.data_dir)
+            waiting: set[Future[Any]] = {ready, ended}
+            wait(waiting, return_when=FIRST_COMPLETED)
+            if ready.done():
+                yield places.socket_path(settings.data_dir)
         finally:
             if not ended.done():
-                loop.call_soon_threadsafe(closing.set)
+                stop()
             ended.result()
+
+
+def migrate_database(settings: Settings) -> None:
+    """Bring the database to the version of this Placet. Raises ``SchemaMismatch`` when it is newer."""
+    settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    migrate(settings.database)
 
 
 async def _serve(settings: Settings, serving: Serving, listening: Listening, closing: asyncio.Event) -> None:
-    migrate(settings.database)
+    await asyncio.to_thread(migrate_database, settings)
     app = await open_app(settings)
     try:
         token = places.token_path(settings.data_dir)

@@ -18,6 +18,19 @@ class Exit(IntEnum):
     FAULT = 70
     INTERRUPTED = 130
 
+    @classmethod
+    def of_state(cls, state: str) -> "Exit":
+        """The code for the state a workload ended in."""
+        match state:
+            case "succeeded":
+                return cls.OK
+            case "cancelled":
+                return cls.CANCELLED
+            case "expired":
+                return cls.EXPIRED
+            case _:
+                return cls.FAILED
+
 
 MEANINGS: dict[Exit, str] = {
     Exit.OK: "the command did what it says; for `run` and `wait`: the workload succeeded",
@@ -31,12 +44,4 @@ MEANINGS: dict[Exit, str] = {
     Exit.TIMEOUT: "`wait --timeout` ended first; the workload goes on",
     Exit.FAULT: "a fault of Placet itself; `--debug` shows where",
     Exit.INTERRUPTED: "interrupted from the keyboard",
-}
-
-# By the state a workload ended in.
-BY_STATE: dict[str, Exit] = {
-    "succeeded": Exit.OK,
-    "failed": Exit.FAILED,
-    "cancelled": Exit.CANCELLED,
-    "expired": Exit.EXPIRED,
 }

@@ -1,0 +1,46 @@
+"""Commands for what a workload hands back."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from placet.cli.door import client, resolve
+from placet.cli.output import Output
+from placet.contract.quantities import format_bytes
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="Id, unique beginning, name, or `last`.")]
+
+
+def artifacts_ls(context: typer.Context, workload: Id) -> None:
+    """List the delivered outputs, with sizes and digests."""
+    output = Output(context.obj)
+    with client(context.obj) as server:
+        found = server.artifacts(resolve(server, workload))
+    if output.json:
+        output.document([one.model_dump() for one in found])
+    else:
+        rows = [(one.path, one.name, one.epoch, format_bytes(one.size_bytes), one.sha256) for one in found]
+        output.table(("Path", "Output", "Attempt", "Size", "SHA-256"), rows)
+
+
+def artifacts_get(
+    context: typer.Context,
+    workload: Id,
+    paths: Annotated[list[str] | None, typer.Argument(help="Paths or names of outputs; without any, all.")] = None,
+    output_folder: Annotated[Path, typer.Option("--output", "-o", help="Folder to put them in.")] = Path("."),
+) -> None:
+    """Download outputs; each is checked against its digest."""
+    from placet.sdk import saving
+
+    output = Output(context.obj)
+    with client(context.obj) as server:
+        workload_id = resolve(server, workload)
+        found = server.artifacts(workload_id)
+        wanted = [saving.chosen(found, path) for path in paths] if paths else saving.newest(found)
+        saved = [(one, server.download(workload_id, one, saving.inside(output_folder, one.path))) for one in wanted]
+    if output.json:
+        output.document([{**one.model_dump(), "file": str(target)} for one, target in saved])
+    else:
+        for one, target in saved:
+            output.say(f"{target}  {format_bytes(one.size_bytes)}")

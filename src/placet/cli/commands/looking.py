@@ -1,0 +1,166 @@
+"""Commands that only look: lists, one workload, its account, its result, offers."""
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from placet.cli.describing import pairs
+from placet.cli.door import client, line_of, resolve
+from placet.cli.exits import Exit
+from placet.cli.failures import Stop
+from placet.cli.output import Output
+from placet.cli.summary import show_result
+from placet.contract.quantities import format_bytes, format_duration_ms, format_money
+
+if TYPE_CHECKING:
+    from placet.contract.api import WorkloadSummary, WorkloadView
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="Id, unique beginning, name, or `last`.")]
+
+
+def ls(
+    context: typer.Context,
+    state: Annotated[list[str] | None, typer.Option(help="Only in this state; may be repeated.")] = None,
+    label: Annotated[list[str] | None, typer.Option(help="Only with key=value; may be repeated.")] = None,
+    name: Annotated[str | None, typer.Option(help="Only of this name.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many.")] = 50,
+) -> None:
+    """List workloads, newest first."""
+    output = Output(context.obj)
+    with client(context.obj) as server:
+        found: list[WorkloadSummary] = []
+        cursor: str | None = None
+        while len(found) < limit:
+            page = server.page(
+                states=state or (),
+                labels=pairs(label or []),
+                name=name,
+                limit=min(limit - len(found), 200),
+                cursor=cursor,
+            )
+            found += page.items
+            cursor = page.next
+            if cursor is None:
+                break
+    if output.json:
+        output.document([one.model_dump() for one in found])
+    else:
+        output.table(("Id", "Name", "State", "Why", "Created"), [line_of(one) for one in found])
+
+
+def show(context: typer.Context, workload: Id) -> None:
+    """Show a workload: what was asked, where it stands, its attempts."""
+    output = Output(context.obj)
+    with client(context.obj) as server:
+        view = server.get(resolve(server, workload))
+    if output.json:
+        output.document(view.model_dump(by_alias=True))
+        return
+    output.pairs(
+        {
+            "id": view.id,
+            "name": view.name,
+            "state": view.state,
+            "desired": view.desired,
+            "waiting for": view.reason,
+            "cause": view.cause,
+            "message": view.failure.message if view.failure else None,
+            "fix": view.failure.fix if view.failure else None,
+            "delivery": view.delivery,
+            "created": view.created_at,
+            "in this state since": view.state_since,
+            "finished": view.finished_at,
+            "retry of": view.retry_of,
+            "labels": ", ".join(f"{key}={value}" for key, value in view.labels.items()),
+            "spec": view.spec_digest,
+        }
+    )
+    _attempts(output, view)
+
+
+def _attempts(output: Output, view: "WorkloadView") -> None:
+    rows = [
+        (
+            one.epoch,
+            one.state,
+            one.placement.offer,
+            one.exit_code,
+            one.failure.cause.code if one.failure else "",
+            format_duration_ms(sum(one.phases_ms.values())),
+            format_money(Decimal(one.cost_usd)),
+        )
+        for one in view.attempt_list
+    ]
+    if rows:
+        output.say("")
+        output.table(("Attempt", "State", "Offer", "Exit code", "Cause", "Took", "Cost"), rows)
+
+
+def account(context: typer.Context, workload: Id) -> None:
+    """The nine answers about a workload, each with its evidence, and what to do now."""
+    output = Output(context.obj)
+    with client(context.obj) as server:
+        view = server.account(resolve(server, workload))
+    if output.json:
+        output.document(view.model_dump())
+        return
+    rows = [
+        (
+            answer.question.replace("_", " "),
+            answer.answer,
+            answer.why,
+            "" if answer.age_ms is None else format_duration_ms(answer.age_ms),
+            " ".join(map(str, answer.events)),
+            answer.source,
+        )
+        for answer in view.answers
+    ]
+    output.table(("Question", "Answer", "Why", "Age", "Events", "Source"), rows)
+    again = f" Look again at {view.check_again_at}." if view.check_again_at else ""
+    output.say(f"Now: {view.advice}. {view.advice_why}.{again}")
+
+
+def result(context: typer.Context, workload: Id) -> int:
+    """The final result of a workload. The exit code tells how it ended."""
+    from placet.contract.api import ResultView
+    from placet.sdk.errors import Conflict
+
+    output = Output(context.obj)
+    with client(context.obj) as server:
+        workload_id = resolve(server, workload)
+        try:
+            text = server.result_text(workload_id)
+        except Conflict as error:
+            raise Stop(error.code, str(error), f"placet wait {workload_id}") from error
+    view = ResultView.model_validate_json(text)
+    if output.json:
+        output.raw_document(text)
+    else:
+        show_result(view, output.say)
+    return Exit.of_state(view.state)
+
+
+def offers(context: typer.Context) -> None:
+    """What there is to run on, with prices and their age."""
+    output = Output(context.obj)
+    with client(context.obj) as server:
+        found = server.offers()
+    if output.json:
+        output.document([one.model_dump() for one in found])
+        return
+    rows = [
+        (
+            one.id,
+            one.provider,
+            one.region,
+            "" if one.gpu is None else f"{one.gpu.count} x {one.gpu.model} {format_bytes(one.gpu.memory_bytes)}",
+            one.cpu_cores,
+            format_bytes(one.memory_bytes),
+            one.capacity_type,
+            format_money(Decimal(one.price_usd_per_hour)) + "/h",
+            one.availability,
+        )
+        for one in found
+    ]
+    output.table(("Offer", "Provider", "Region", "GPU", "Cores", "Memory", "Capacity", "Price", "Now"), rows)

@@ -1,0 +1,69 @@
+"""The table of commands: their names, where help shows them, and the function that each one is."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from placet.cli.commands import artifacts, changing, doctor, looking, operating, planning, running, streaming
+
+RUN, LOOK, PLAN, OPERATE = "Run", "Look", "Plan", "Operate"
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command."""
+
+    name: str
+    function: Callable[..., Any]
+    panel: str = ""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Commands under a common word."""
+
+    name: str
+    help: str
+    panel: str
+    commands: tuple[Command, ...]
+
+
+COMMANDS = (
+    Command("run", running.run, RUN),
+    Command("submit", changing.submit, RUN),
+    Command("wait", changing.wait, RUN),
+    Command("cancel", changing.cancel, RUN),
+    Command("retry", changing.retry, RUN),
+    Command("ls", looking.ls, LOOK),
+    Command("show", looking.show, LOOK),
+    Command("logs", streaming.logs, LOOK),
+    Command("events", streaming.events, LOOK),
+    Command("account", looking.account, LOOK),
+    Command("result", looking.result, LOOK),
+    Command("init", planning.init, PLAN),
+    Command("validate", planning.validate, PLAN),
+    Command("estimate", changing.estimate, PLAN),
+    Command("offers", looking.offers, PLAN),
+    Command("schema", planning.schema, PLAN),
+    Command("server", operating.server, OPERATE),
+    Command("doctor", doctor.doctor, OPERATE),
+    Command("migrate", operating.migrate, OPERATE),
+)
+GROUPS = (
+    Group(
+        "artifacts",
+        "What a workload hands back.",
+        LOOK,
+        (Command("ls", artifacts.artifacts_ls), Command("get", artifacts.artifacts_get)),
+    ),
+    Group(
+        "token",
+        "Credentials for a server.",
+        OPERATE,
+        (
+            Command("create", operating.token_create),
+            Command("ls", operating.token_ls),
+            Command("revoke", operating.token_revoke),
+        ),
+    ),
+)
