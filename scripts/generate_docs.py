@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast, get_args
 
-import click
 import typer.main
 from fastapi import FastAPI
 from pydantic import BaseModel
@@ -141,14 +140,16 @@ def commands() -> str:
     return "\n".join(described(root, "placet"))
 
 
-def described(command: click.Command, name: str) -> Iterator[str]:
+def described(command: Any, name: str) -> Iterator[str]:
+    """One command and those below it. Typer brings its own click, whose classes have no types to name here."""
     yield from (f"### {name}", "", command.help or "", "")
-    if command.params:
+    shown = [parameter for parameter in command.params if not getattr(parameter, "hidden", False)]
+    if shown:
         yield from ("| argument or flag | meaning |", "|---|---|")
-        for parameter in command.params:
-            written = "`, `".join((*parameter.opts, *parameter.secondary_opts))
-            shown = written if isinstance(parameter, click.Option) else (parameter.human_readable_name or written)
-            yield f"| `{shown}` | {getattr(parameter, 'help', None) or ''} |"
+        for parameter in shown:
+            names = (*parameter.opts, *parameter.secondary_opts)
+            written = names if parameter.param_type_name == "option" else (parameter.name.upper(),)
+            yield f"| {', '.join(f'`{each}`' for each in written)} | {getattr(parameter, 'help', None) or ''} |"
         yield ""
     for child in getattr(command, "commands", {}).values():
         yield from described(child, f"{name} {child.name}")
