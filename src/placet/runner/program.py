@@ -94,6 +94,8 @@ def _sandboxed(world: World, attempt: Attempt, cwd: str, argv: list[str], interp
         script = attempt.launch.python.script
         view.readable.append(os.path.dirname(script) if script else attempt.path("script.py"))
     view.readable = [path for path in view.readable if _is_hidden(world, path)]
+    # Files that the command line names are seen though the private folder stands where they are.
+    view.readable += [word for word in attempt.launch.command if _is_named_file(world, word)]
     if cwd != work:
         view.writable.append(cwd)
     for item in attempt.launch.inputs:
@@ -109,6 +111,13 @@ def _is_hidden(world: World, path: str) -> bool:
     return any(
         real == place or real.startswith(place + "/") for place in (PRIVATE_TMP, os.path.realpath(world.layout.data))
     )
+
+
+def _is_named_file(world: World, word: str) -> bool:
+    """A file in the shared temporary folder, and not one of ours: naming it must not open the data folder."""
+    real = os.path.realpath(word)
+    ours = real.startswith(os.path.realpath(world.layout.data) + "/")
+    return word.startswith(PRIVATE_TMP + "/") and not ours and os.path.isfile(real)
 
 
 def _limits(world: World, attempt: Attempt) -> list[tuple[int, int]]:
