@@ -194,9 +194,7 @@ async def test_outputs_by_path_folder_and_pattern(world: LocalWorld) -> None:
         "mkdir -p deep/er; echo 1 > one.txt; echo 2 > deep/two.txt; echo 3 > deep/er/three.txt; echo n > deep/no.bin;"
         ' mkdir -p "$PLACET_OUTPUTS/set"; echo p > "$PLACET_OUTPUTS/set/p.jsonl"'
     )
-    declared = outputs(
-        single="one.txt", folder="deep", pattern="deep/**/*.txt", absolute="/outputs/set/p.jsonl", lost="x"
-    )
+    declared = outputs(single="one.txt", folder="deep", pattern="deep/**/*.txt", set="/outputs/set/p.jsonl", lost="x")
     seen = await world.run(launch_of(shell(script, outputs=declared), "out"))
     assert seen.computed
     assert seen.missing == ("lost",)
@@ -217,8 +215,8 @@ async def test_outputs_never_come_through_a_link(world: LocalWorld, tmp_path: Pa
     (tmp_path / "secret").mkdir()
     (tmp_path / "secret" / "file").write_text("canary")
     script = (
-        f"ln -s {tmp_path}/secret/file out; ln -s {tmp_path}/secret folder; mkdir real; ln -s {tmp_path}/secret real/in;"
-        f" ln -s {tmp_path}/secret/file real/leaf; mkfifo real/pipe; echo fine > real/fine"
+        f"S={tmp_path}/secret; ln -s $S/file out; ln -s $S folder; mkdir real; ln -s $S real/in;"
+        " ln -s $S/file real/leaf; mkfifo real/pipe; echo fine > real/fine"
     )
     declared = outputs(link="out", through="folder/file", below="real", pattern="*/file")
     seen = await world.run(launch_of(shell(script, outputs=declared), "links"))

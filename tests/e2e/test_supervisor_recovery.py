@@ -76,7 +76,6 @@ async def test_an_exit_record_is_collected_by_the_next_supervisor(world: LocalWo
     world.kill_supervisor()
     # As if the kill had come between the exit record and the collection.
     world.path("collect", "outputs.json").unlink()
-    shutil.move(world.path("collect", "collected", "0"), world.path("collect", "work", "out"))
     again = await world.connect(Listener())
     seen = await ended(again, handle)
     assert seen.computed

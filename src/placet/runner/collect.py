@@ -5,6 +5,7 @@ Small sets are dealt with at once; anything larger by a child process, so that t
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 from placet.runner import causes
@@ -92,7 +93,10 @@ def collect(folder: str, outputs: list[Output], entries_max: int, bytes_max: int
             raise TooMuch
         plans.append((output, walk.files))
         skipped += [{"output": output.name, **item} for item in walk.skipped]
-    manifest = _take_all(folder, plans, skipped)
+    taking = _Taking(folder, skipped)
+    for output, files in plans:
+        taking.take_all(output, files)
+    manifest = {"outputs": taking.outputs, "missing": taking.missing, "skipped": taking.skipped}
     write_record(os.path.join(folder, "outputs.json"), manifest)
     return manifest
 
@@ -101,52 +105,66 @@ def _collect_all(folder: str, outputs: list[Output]) -> None:
     collect(folder, outputs, ENTRIES_MAX, 2**62)
 
 
-def _take_all(folder: str, plans: list[tuple[Output, list[Found]]], skipped: list[Json]) -> Json:
-    target = os.path.join(folder, "collected")
-    os.makedirs(target, mode=0o700, exist_ok=True)
-    taken: dict[tuple[str, tuple[str, ...]], Json] = {}
-    entries: list[Json] = []
-    missing: list[str] = []
-    for output, files in plans:
+class _Taking:
+    """Takes the files of one walk after the other; the manifest grows with it."""
+
+    def __init__(self, folder: str, skipped: list[Json]) -> None:
+        self._folder = folder
+        self._target = os.path.join(folder, "collected")
+        os.makedirs(self._target, mode=0o700, exist_ok=True)
+        self._taken: dict[tuple[str, tuple[str, ...]], Json] = {}
+        # A path names one artifact, whichever of the two roots it was found below.
+        self._roots: dict[str, str] = {}
+        self.outputs: list[Json] = []
+        self.missing: list[str] = []
+        self.skipped = skipped
+
+    def take_all(self, output: Output, files: list[Found]) -> None:
+        """Take what one declared output matched."""
         seen: set[str] = set()
-        root = os.open(os.path.join(folder, output.root), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        root = os.open(os.path.join(self._folder, output.root), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             for found in files:
-                if found.path.casefold() in seen:
-                    skipped.append(
-                        {
-                            "output": output.name,
-                            "path": found.path,
-                            "reason": "differs from another only in case or form",
-                        }
-                    )
-                    continue
-                identity = (output.root, found.parts)
-                try:
-                    if identity not in taken:
-                        taken[identity] = _take(root, found, target, len(taken))
-                except OSError as error:
-                    skipped.append({"output": output.name, "path": found.path, "reason": str(error)})
-                    continue
-                seen.add(found.path.casefold())
-                entries.append({"name": output.name, "path": found.path, **taken[identity]})
+                reason = self._clash(output, found, seen) or self._take(output, root, found)
+                if reason is None:
+                    seen.add(found.path.casefold())
+                else:
+                    self.skipped.append({"output": output.name, "path": found.path, "reason": reason})
         finally:
             os.close(root)
         if not seen:
-            missing.append(output.name)
-    return {"outputs": entries, "missing": missing, "skipped": skipped}
+            self.missing.append(output.name)
+
+    def _clash(self, output: Output, found: Found, seen: set[str]) -> str | None:
+        if found.path.casefold() in seen:
+            return "differs from another only in case or form"
+        if self._roots.setdefault(found.path, output.root) != output.root:
+            return "has the same path as a file of another output below the other folder"
+        return None
+
+    def _take(self, output: Output, root: int, found: Found) -> str | None:
+        identity = (output.root, found.parts)
+        try:
+            if identity not in self._taken:
+                self._taken[identity] = _take(root, found, self._target, len(self._taken))
+        except OSError as error:
+            return str(error)
+        self.outputs.append({"name": output.name, "path": found.path, **self._taken[identity]})
+        return None
 
 
 def _take(root: int, found: Found, target: str, number: int) -> Json:
-    """Move or copy one file out; the digest is of the bytes that are kept."""
+    """Link or copy one file out; the digest is of the bytes that are kept. Safe to repeat after a crash."""
     kept = os.path.join(target, str(number))
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(kept)
     source = open_file(root, found.parts)
     try:
         facts = os.fstat(source)
-        if facts.st_nlink == 1 and _move(root, found, kept, facts):
+        if facts.st_nlink == 1 and _link(root, found, kept, facts):
             size, digest = _copy(source, -1)
         else:
-            file = os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            file = os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             try:
                 size, digest = _copy(source, file)
             finally:
@@ -156,14 +174,17 @@ def _take(root: int, found: Found, target: str, number: int) -> Json:
     return {"size_bytes": size, "sha256": digest, "file": kept}
 
 
-def _move(root: int, found: Found, kept: str, facts: os.stat_result) -> bool:
-    """Rename the very file that is open; nothing of the attempt lives any more, so it cannot change afterwards."""
+def _link(root: int, found: Found, kept: str, facts: os.stat_result) -> bool:
+    """Give the very file that is open a second name.
+
+    It had no other name and nothing of the attempt lives any more, so nobody can change it through the first one.
+    """
     try:
-        os.rename("/".join(found.parts), kept, src_dir_fd=root)
-        moved = os.stat(kept, follow_symlinks=False)
+        os.link("/".join(found.parts), kept, src_dir_fd=root, follow_symlinks=False)
+        linked = os.stat(kept, follow_symlinks=False)
     except OSError:
         return False
-    if (moved.st_dev, moved.st_ino) == (facts.st_dev, facts.st_ino):
+    if (linked.st_dev, linked.st_ino) == (facts.st_dev, facts.st_ino):
         return True
     os.unlink(kept)
     return False

@@ -5,6 +5,7 @@ import hashlib
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -14,7 +15,10 @@ PIECE_BYTES = 1024 * 1024
 
 
 class FileArtifacts:
-    """``<root>/<tenant>/<workload>/<epoch>/<name>``; folders are 0700, files 0600. Blocking calls run in threads."""
+    """``<root>/<tenant>/<workload>/<epoch>/<name>``; folders are 0700, files 0600. Blocking calls run in threads.
+
+    An object is on the disk before it is visible: the record that says it was delivered outlives a power loss.
+    """
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -38,7 +42,7 @@ class FileArtifacts:
                     await asyncio.to_thread(file.write, piece)
                     digest.update(piece)
                     size_bytes += len(piece)
-            part.replace(target)
+            await asyncio.to_thread(_publish, part, target)
         finally:
             part.unlink(missing_ok=True)
         return ObjectStat(size_bytes=size_bytes, sha256=digest.hexdigest())
@@ -72,7 +76,7 @@ class FileArtifacts:
         return path
 
     def _part(self, target: Path) -> Path:
-        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make_folders(target.parent)
         return target.with_name(f".part-{secrets.token_hex(8)}")
 
     def _adopt(self, location: str, source: Path, size_bytes: int, sha256: str | None) -> None:
@@ -82,6 +86,8 @@ class FileArtifacts:
         try:
             if not source.exists() and target.exists():
                 source = target
+            if not stat.S_ISREG(source.lstat().st_mode):
+                raise ValueError(f"{location}: its source is no regular file")
             try:
                 os.link(source, part, follow_symlinks=False)
             except OSError:
@@ -90,9 +96,34 @@ class FileArtifacts:
                     raise ValueError(f"{location}: the bytes are not those that were announced") from None
             if part.stat().st_size != size_bytes:
                 raise ValueError(f"{location}: {part.stat().st_size} bytes, announced were {size_bytes}")
-            part.replace(target)
+            _publish(part, target)
         finally:
             part.unlink(missing_ok=True)
+
+
+def _publish(part: Path, target: Path) -> None:
+    """Force the bytes to the disk, then give them their name, then force the name."""
+    part.chmod(0o600)
+    _force(part, os.O_RDONLY)
+    part.replace(target)
+    _force(target.parent, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def _make_folders(folder: Path) -> None:
+    """Every missing folder is private, whatever the process's mask."""
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except FileNotFoundError:
+        _make_folders(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def _force(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _sha256(path: Path) -> str:
