@@ -114,9 +114,7 @@ def normal(value: object) -> object:
         return {key: normal(each) for key, each in value.items()}
     if isinstance(value, list):
         return [normal(each) for each in value]
-    if not isinstance(value, str):
-        return value
-    return sorted(" ".join(clause.split()) for clause in re.split("[,()]", value.replace('"', "")))
+    return sorted(" ".join(clause.split()) for clause in re.split("[,()]", str(value).replace('"', "")))
 
 
 def test_autogenerate_finds_nothing_to_do(connection: Connection) -> None:

@@ -56,6 +56,10 @@ class SqliteLink(Link):
     def begin_reading(self) -> None:
         self.cursor.execute("BEGIN")
 
+    def watch_statements(self, listener: Callable[[str], None]) -> None:
+        """Show each statement as it is run."""
+        self._connection.set_trace_callback(listener)
+
     def rollback(self) -> None:
         # After a full disk SQLite may have rolled back by itself.
         if self._connection.in_transaction:
@@ -112,7 +116,8 @@ class Sqlite:
         return lambda: None
 
     def is_fault_of_item(self, error: Exception) -> bool:
-        return isinstance(error, FAULTS_OF_ITEM)
+        # Told of a closed connection too, in which there is no transaction left to be as good as before.
+        return isinstance(error, FAULTS_OF_ITEM) and "closed database" not in str(error)
 
     def is_worth_repeating(self, error: Exception) -> bool:  # noqa: ARG002 - the busy timeout has repeated enough
         return False
@@ -140,8 +145,8 @@ class Sqlite:
             try:
                 with closing(self._connect()) as connection:
                     (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
-            except sqlite3.OperationalError as error:
-                if not left:
+            except sqlite3.Error as error:
+                if not left or error.sqlite_errorcode not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                     raise self.translate(error, committing=False) from error
                 time.sleep(JOURNAL_PAUSE_S)
             else:
@@ -164,6 +169,12 @@ class Sqlite:
 
     def _make_private(self) -> None:
         """Before SQLite creates anything: the log and the shared memory get the mode of the file."""
+        try:
+            self._make_file()
+        except OSError as error:
+            raise StoreError(f"cannot make {self.path}: {error}") from error
+
+    def _make_file(self) -> None:
         missing = [folder for folder in (self.path.parent, *self.path.parent.parents) if not folder.exists()]
         for folder in reversed(missing):
             folder.mkdir(mode=0o700, exist_ok=True)
