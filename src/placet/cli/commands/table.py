@@ -1,4 +1,4 @@
-"""The table of commands: their names, where help shows them, and the function that each one is."""
+"""The table of commands: their names, the panel of the help they stand in, and the function that each one is."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
