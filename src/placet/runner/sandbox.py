@@ -6,6 +6,7 @@ It is a matter of names and of guarding what must not be written, not a prison f
 from __future__ import annotations
 
 import os
+import subprocess
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 # Inside, this name leads to the scratch folder of the attempt.
 PRIVATE_TMP = "/tmp"  # noqa: S108 - never the shared one
 PLACES = ("/usr/local/bin/bwrap", "/usr/bin/bwrap", "/bin/bwrap")
+TRIAL_S = 10.0
 SPECIAL = ("proc", "dev", "tmp", "inputs", "outputs", "sys")
 
 
@@ -32,12 +34,22 @@ class Sandbox:
         self.readable: list[str] = []
 
 
-def find() -> str | None:
-    """The bubblewrap program, if it is installed."""
+def find(folder: str) -> str | None:
+    """The bubblewrap program, if it is installed and this machine lets it work; ``folder`` is one of ours."""
     for path in PLACES:
-        if os.access(path, os.X_OK):
+        if os.access(path, os.X_OK) and _works(path, folder):
             return path
     return None
+
+
+def _works(program: str, folder: str) -> bool:
+    """Many machines forbid namespaces to some users or in some places; only a trial tells."""
+    trial = command_line(program, Sandbox("/", folder, folder), folder, ["/bin/true"], [])
+    try:
+        ended = subprocess.run(trial, stdin=subprocess.DEVNULL, capture_output=True, timeout=TRIAL_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return ended.returncode == 0
 
 
 def command_line(program: str, sandbox: Sandbox, hidden: str, argv: Sequence[str], inner: Sequence[str]) -> list[str]:

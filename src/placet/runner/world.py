@@ -56,7 +56,7 @@ class World:
         self.identity = f"{self.boot_id[:8]}.{os.getpid()}.{wall_ms()}"
         self.subreaper = become_subreaper()
         self.groups = Groups(layout.data, use_groups)
-        self.bubblewrap = sandbox.find() if use_sandbox else None
+        self.bubblewrap = sandbox.find(layout.data) if use_sandbox else None
         self.capacity = Capacity()
         self.settings = Settings()
         self.spawner = Spawner()
