@@ -27,7 +27,8 @@ def main() -> int:
     inputs = Path(os.environ.get("PLACET_INPUTS", "."))
     outputs = Path(os.environ.get("PLACET_OUTPUTS", "out"))
     outputs.mkdir(parents=True, exist_ok=True)
-    files = sorted(files_under(inputs))
+    # Where there is no sandbox an input is a link to the folder itself, so each is walked by its own name.
+    files = sorted(file for folder in inputs.iterdir() for file in files_under(folder))
     if not files:
         print(f"nothing to classify: no files under {inputs}", file=sys.stderr)
         return 2
