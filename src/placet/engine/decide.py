@@ -125,8 +125,9 @@ def _observation(draft: Draft, seen: Observation, world: World, *, adopted: bool
     draft.put_attempt(tracked.attempt, tracked.events)
     if seen.phase is Phase.ENDED and seen.collected and attempt.epoch == draft.workload.epoch:
         draft.last_seen = seen
-    if seen.phase is Phase.AWAITING_PERMIT and (attempt.permit_ms is None or adopted):
-        # Nobody may have heard the runner ask: its request is in what it says of itself.
+    # The runner still waits: nobody heard it ask, or the answer died with a server after the grant was on disk.
+    unheard = attempt.permit_ms is None or adopted or draft.now_ms - attempt.permit_ms >= LOOK_AGAIN_MS
+    if seen.phase is Phase.AWAITING_PERMIT and unheard:
         tag = Tag(
             deployment=world.deployment, workload_id=attempt.workload_id, epoch=attempt.epoch, nonce=attempt.nonce
         )
@@ -165,13 +166,16 @@ def _refusal_cause(error: ProviderError) -> Cause:
 
 
 def _found(draft: Draft, attempt: Attempt, found: Found, world: World) -> None:
-    if attempt.state is not AttemptState.UNKNOWN:
-        return
     if found.handles:
         oldest = min(found.handles, key=lambda handle: (handle.created_ms, handle.native_id))
-        draft.settle(IntentVerb.SUBMIT, attempt.epoch, IntentState.CONFIRMED, f"found {oldest.native_id}")
-        known = evolve(attempt, handle=oldest, absent_reads=0, absent_since_ms=None)
-        draft.move_attempt(known, AttemptState.SUBMITTED, "adopted")
+        if attempt.state is AttemptState.UNKNOWN:
+            draft.settle(IntentVerb.SUBMIT, attempt.epoch, IntentState.CONFIRMED, f"found {oldest.native_id}")
+            known = evolve(attempt, handle=oldest, absent_reads=0, absent_since_ms=None)
+            draft.move_attempt(known, AttemptState.SUBMITTED, "adopted")
+        elif attempt.handle is None:  # the runner was heard before the answer to the submit, which never came
+            draft.put_attempt(evolve(attempt, handle=oldest), ())
+        return
+    if attempt.state is not AttemptState.UNKNOWN:
         return
     counted = tracking.absent_again(attempt, draft.now_ms)
     card = world.cards[attempt.provider]
