@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
 
-from bench.machine import cpu_ms
 from bench.report import Figure, finish, ratios, say, spread
 from bench.server import running
 
@@ -60,9 +59,9 @@ def idle_server(rounds: int = 3) -> list[Figure]:
         say(f"idle server: round {turn + 1} of {rounds}")
         with running() as server:
             ready_s.append(server.ready_s)
-            before_ms = cpu_ms([server.pid, *server.supervisors()])
+            before_ms = server.cpu_ms()
             time.sleep(IDLE_S)
-            burnt.append((cpu_ms([server.pid, *server.supervisors()]) - before_ms) / IDLE_S)
+            burnt.append((server.cpu_ms() - before_ms) / IDLE_S)
             resident.append(sum(held.now_bytes for held in server.memory().values()) / MEGABYTE)
     return [
         Figure(what="ready, fresh data folder", unit="s", spread=spread(ready_s)),

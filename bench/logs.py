@@ -65,7 +65,7 @@ def measure(
     server: Server, command: list[str], expected: int, *, followed: bool
 ) -> tuple[dict[str, float], list[Json]]:
     finished(server.door, submit(server.door, trivial(), 2))
-    pids = {"server": server.pid} | {"supervisor": pid for pid in server.supervisors()}
+    pids = server.processes()
     before = {name: memory(pid).now_bytes for name, pid in pids.items()}
     for pid in pids.values():
         forget_peak(pid)

@@ -35,15 +35,19 @@ class Server:
         """Processes of the data folder that are neither the server nor a program: there is one or none."""
         return [pid for pid in processes_naming(str(self.data)) if pid != self.pid and _is_supervisor(pid)]
 
+    def processes(self) -> dict[str, int]:
+        """Process ids by name."""
+        found = {"server": self.pid}
+        for pid in self.supervisors():
+            found["supervisor"] = pid
+        return found
+
     def cpu_ms(self) -> float:
         """Server, supervisor, and the programs that ended under it."""
-        return cpu_ms([self.pid, *self.supervisors()])
+        return cpu_ms(self.processes().values())
 
     def memory(self) -> dict[str, Memory]:
-        found = {"server": memory(self.pid)}
-        for pid in self.supervisors():
-            found["supervisor"] = memory(pid)
-        return found
+        return {name: memory(pid) for name, pid in self.processes().items()}
 
 
 @contextmanager

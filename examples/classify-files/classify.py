@@ -27,8 +27,8 @@ def main() -> int:
     inputs = Path(os.environ.get("PLACET_INPUTS", "."))
     outputs = Path(os.environ.get("PLACET_OUTPUTS", "out"))
     outputs.mkdir(parents=True, exist_ok=True)
-    # Where there is no sandbox an input is a link to the folder itself, so each is walked by its own name.
-    files = sorted(file for folder in inputs.iterdir() for file in files_under(folder))
+    # An input may itself be a link to a file or a folder elsewhere, so each is walked by its own name.
+    files = sorted(path for entry in inputs.iterdir() for path in files_under(entry))
     if not files:
         print(f"nothing to classify: no files under {inputs}", file=sys.stderr)
         return 2
@@ -55,7 +55,11 @@ def main() -> int:
 
 
 def files_under(root: Path) -> Iterator[Path]:
-    """Regular files only: a link could lead out of the input and a pipe would never end."""
+    """Below the root, regular files only: a link could lead out of the input and a pipe would never end."""
+    if root.name in IGNORED_FOLDERS:
+        return
+    if root.is_file():
+        yield root
     for folder, folders, names in os.walk(root):
         folders[:] = sorted(name for name in folders if name not in IGNORED_FOLDERS)
         for name in names:
