@@ -18,26 +18,29 @@ def claim(link: Link, cache: SpecCache, wanted: Claim) -> tuple[list[Record], It
     link.run(link.sql.beat, owner=wanted.owner, beat_ms=wanted.now_ms)
     alive_since_ms = wanted.now_ms - wanted.owner_timeout_ms
     stale = link.rows(link.sql.stale_owners, owner=wanted.owner, alive_since_ms=alive_since_ms)
+
+    def take(statement: Statement, limit: int, **params: object) -> list[Row]:
+        return link.rows(statement, new_owner=wanted.owner, limit=limit, **params) if limit > 0 else []
+
     rows: list[Row] = []
-
-    def take(statement: Statement, limit: int, **params: object) -> None:
-        if limit > 0:
-            # The rows come back in any order.
-            rows.extend(sorted(link.rows(statement, new_owner=wanted.owner, limit=limit, **params), key=_turn))
-
     if stale:
         # First, for these may be running and nobody is watching them.
         owners = link.many([text(owner) for (owner,) in stale])
-        take(link.sql.claim_abandoned, wanted.limit, owners=owners, now_ms=wanted.now_ms)
-    take(link.sql.claim_due, wanted.limit - len(rows), now_ms=wanted.now_ms)
-    take(link.sql.claim_waiters, wanted.capacity_waiters)
+        rows += sorted(take(link.sql.claim_abandoned, wanted.limit, owners=owners, now_ms=wanted.now_ms), key=_turn)
+    rows += sorted(take(link.sql.claim_due, wanted.limit - len(rows), now_ms=wanted.now_ms), key=_turn)
+    rows += sorted(take(link.sql.claim_waiters, wanted.capacity_waiters), key=_age)
     found = records(link, cache, rows)
     return found, [record.workload.id for record in found]
 
 
-def _turn(row: Row) -> tuple[int, str]:
-    """Whose turn it is: by wake time, none first, then by age."""
-    return perhaps_number(row[WAKE]) or 0, text(row[0])
+def _turn(row: Row) -> tuple[bool, int, str]:
+    """Whose turn it is among the due, which come back in any order: by wake time, none first, then by age."""
+    wake_ms = perhaps_number(row[WAKE])
+    return wake_ms is not None, wake_ms or 0, _age(row)
+
+
+def _age(row: Row) -> str:
+    return text(row[0])
 
 
 def retire(link: Link, owner: str) -> tuple[None, Iterable[str]]:

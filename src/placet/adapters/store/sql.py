@@ -287,7 +287,7 @@ class Statements:
                 self._flavour.one_of(w.lease_owner, "owners"),
                 or_(and_(w.finished_ms.is_(None), w.wake_ms.is_(None)), w.wake_ms <= bindparam("now_ms")),
             )
-            .order_by(w.wake_ms, w.id)
+            .order_by(w.wake_ms.nulls_first(), w.id)
         )
 
     @cached_property
