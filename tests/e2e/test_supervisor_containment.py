@@ -52,6 +52,10 @@ def need_group(kind: str, tmp_path: Path) -> None:
         pytest.skip(f"this machine gives no control group for {kind}")
 
 
+def own_groups(pid: int | None) -> str:
+    return Path(f"/proc/{pid}/cgroup").read_text()
+
+
 async def test_a_fork_bomb_is_bounded_and_ends(world: LocalWorld, tmp_path: Path) -> None:
     need_group("pids", tmp_path)
     bomb = "b() { b | b & }; b; sleep 600"
@@ -260,3 +264,31 @@ async def test_a_released_folder_is_used_again_and_holds_nothing_old(world: Loca
     assert world.path("second", "logs", "stdout").read_text() == "second\n"
     assert seen.logs[0].bytes_total == 7
     assert os.listdir(world.path("second", "work")) == []
+
+
+@pytest.mark.parametrize("limits", [{}, {"disk_bytes": 10 * MB}])
+async def test_a_program_starts_with_clean_signals_and_limits(world: LocalWorld, limits: dict[str, int]) -> None:
+    spec = shell(
+        "grep -E 'SigIgn|SigBlk' /proc/self/status; ulimit -c; cat /proc/self/oom_score_adj",
+        resources=resources(**limits),
+    )
+    await world.run(launch_of(spec, "clean"))
+    said = world.path("clean", "logs", "stdout").read_text().split()
+    # Two signals of the C library's own are ignored in everything that its posix_spawn starts.
+    assert int(said[3], 16) & ~0x180000000 == 0
+    assert said[:3] + said[4:] == ["SigBlk:", "0" * 16, "SigIgn:", "0", "500"]
+
+
+async def test_the_supervisor_is_in_no_group_of_an_attempt(world: LocalWorld) -> None:
+    for number in range(3):
+        await world.run(launch_of(process_spec("/bin/true"), f"true-{number}"))
+    pid = world.supervisor_pid()
+    assert "placet-" not in own_groups(pid)
+
+
+@pytest.mark.parametrize("limits", [{}, {"disk_bytes": 10 * MB}])
+async def test_a_program_is_born_inside_its_group(world: LocalWorld, tmp_path: Path, limits: dict[str, int]) -> None:
+    need_group("kill", tmp_path)
+    await world.run(launch_of(shell("cat /proc/self/cgroup", resources=resources(**limits)), "born"))
+    lines = world.path("born", "logs", "stdout").read_text().splitlines()
+    assert any(line.startswith("0::") and "placet-" in line for line in lines)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ PIDS = "pids"
 CPU = "cpu"
 PERIOD_US = 100_000
 POOL_MAX = 256
+VISITS_TRIED = 5
+VISIT_MOST_S = 0.0005
 UNLIMITED_V1 = "-1"
 
 
@@ -122,8 +125,12 @@ class Groups:
         self._parent = f"placet-{facts.st_dev:x}-{facts.st_ino:x}"
         self.version, self._bases = _detect(self._parent) if enabled else ("none", {})
         self._count = 0
+        # Groups with another mark were made by an earlier supervisor.
+        self._mark = f"g{os.getpid()}-{time.monotonic_ns():x}"
         self._pool: list[Group] = []
         self._dead: list[Group] = []
+        self._home = [] if not self.usable else _home({KILL, PIDS} & set(self._bases))
+        self.visits = bool(self._home) and self._can_visit()
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -153,6 +160,37 @@ class Groups:
             _limit_cpu(group.folders[CPU], cpu_cores)
         return group
 
+    def enter(self, group: Group) -> None:
+        """Move this very process into the group, so that what it starts next is born there."""
+        for descriptor in group.join:
+            os.write(descriptor, b"0")
+
+    def leave(self) -> None:
+        """Move back. Raises ``OSError``; then this process must not go on, a kill of the group would be its own."""
+        for descriptor in self._home:
+            os.write(descriptor, b"0")
+
+    def _can_visit(self) -> bool:
+        """Whether moving there and back works and is cheap; on some kernels each move waits for milliseconds."""
+        group = self.acquire(None, None, 64)
+        if group is None:
+            return False
+        try:
+            taken_s = min(self._timed_visit(group) for _ in range(VISITS_TRIED))
+            stayed = os.getpid() in group.members()
+        except OSError:
+            with contextlib.suppress(OSError):
+                self.leave()
+            return False
+        self.give_back(group)
+        return not stayed and taken_s < VISIT_MOST_S
+
+    def _timed_visit(self, group: Group) -> float:
+        began_s = time.perf_counter()
+        self.enter(group)
+        self.leave()
+        return time.perf_counter() - began_s
+
     def give_back(self, group: Group) -> None:
         """Take back a group without members."""
         if group.pooled and len(self._pool) < POOL_MAX:
@@ -172,6 +210,8 @@ class Groups:
         empty = True
         for base in set(self._bases.values()):
             for name in _subfolders(base):
+                if name.startswith(self._mark):
+                    continue
                 folder = os.path.join(base, name)
                 with contextlib.suppress(OSError):
                     _write(folder + "/cgroup.kill", "1")
@@ -186,6 +226,9 @@ class Groups:
 
     def close(self) -> None:
         """Remove everything that can be removed."""
+        for descriptor in self._home:
+            os.close(descriptor)
+        self._home = []
         for group in self._pool:
             group.close()
             group.remove()
@@ -201,11 +244,28 @@ class Groups:
         folders = {}
         for kind in wanted:
             if kind in self._bases:
-                folder = f"{self._bases[kind]}/g{os.getpid()}-{self._count}"
+                folder = f"{self._bases[kind]}/{self._mark}-{self._count}"
                 with contextlib.suppress(FileExistsError):
                     os.mkdir(folder, 0o755)
                 folders[kind] = folder
         return Group(self._count, folders, KILL if KILL in folders else PIDS, pooled)
+
+
+def _home(kinds: set[str]) -> list[int]:
+    """Descriptors through which this process gets back to the groups it was started in."""
+    mounts, own = _mounts(), _own_paths()
+    found = []
+    for kind in sorted(kinds):
+        name = "" if kind == KILL or kind not in mounts else kind
+        path = own.get(name, "/")
+        folder = mounts.get(name, "") + ("" if path == "/" else path)
+        try:
+            found.append(os.open(folder + "/cgroup.procs", os.O_WRONLY | os.O_CLOEXEC))
+        except OSError:
+            for descriptor in found:
+                os.close(descriptor)
+            return []
+    return found
 
 
 def _detect(parent: str) -> tuple[str, dict[str, str]]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Callable
 
     from placet.runner.attempt import Attempt
+    from placet.runner.spawn import Program
     from placet.runner.world import World
 
     Then = Callable[[Attempt], None]
@@ -29,6 +30,8 @@ LEFT_ALIVE_FIRST_S = 0.002
 LEFT_ALIVE_MOST_S = 1.0
 DISK_SCAN_S = 0.5
 HELD_PIPE_S = 0.2
+# This process is in the group for the moment in which it starts the program.
+ROOM_FOR_US = 8
 
 
 class Running:
@@ -91,20 +94,48 @@ class Running:
                 ends.append(stream.open())
                 attempt.streams[name] = stream
             what = program.describe(world, attempt, ends[0], ends[1], interpreter)
+            attempt.note("mechanisms", program.held_by(world, attempt))
+            attempt.enter(causes.STARTING)
+            if self._start_at_once(attempt, what):
+                return
             attempt.report, what.report = self._report_channel(attempt.sandboxed)
             ends.append(what.report)
             if attempt.sandboxed:
                 what.kept = what.report
                 what.argv = [str(what.report) if word == "{channel}" else word for word in what.argv]
             what.groups = attempt.group.join if attempt.group else ()
-            attempt.note("mechanisms", program.held_by(world, attempt))
-            attempt.enter(causes.STARTING)
             attempt.pid = world.spawner.start(what)
         finally:
             for end in ends:
                 os.close(end)
-        world.loop.child(attempt.pid, lambda status, usage: self._main_ended(attempt, status, usage))
+        self._watch_main(attempt)
         world.loop.watch(attempt.report, lambda: self._read_report(attempt))
+
+    def _start_at_once(self, attempt: Attempt, what: Program) -> bool:
+        """The cheap way, for a plain program in a plain group: no copy of this process and no wait for a report."""
+        world = self._world
+        group = attempt.group
+        plain = not what.limits and not attempt.sandboxed and attempt.launch.workdir is None
+        if group is None or not group.pooled or not world.groups.visits or not plain:
+            return False
+        path = world.spawner.find(what)
+        if path is None or attempt.launch.limits.processes < ROOM_FOR_US:
+            return False
+        world.groups.enter(group)
+        try:
+            attempt.pid = world.spawner.start_at_once(what, path)
+        except OSError as error:
+            attempt.note("start_errno", errno.errorcode.get(error.errno or 0, str(error.errno)))
+            attempt.note("start_step", "exec")
+            raise
+        finally:
+            world.groups.leave()
+        self._watch_main(attempt)
+        self._begun(attempt)
+        return True
+
+    def _watch_main(self, attempt: Attempt) -> None:
+        self._world.loop.child(attempt.pid, lambda status, usage: self._main_ended(attempt, status, usage))
 
     def _report_channel(self, sandboxed: bool) -> tuple[int, int]:
         if not sandboxed:

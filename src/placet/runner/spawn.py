@@ -10,12 +10,15 @@ import gc
 import os
 import resource
 import signal
+import stat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, Sequence
 
 OOM_SCORE_ADJUSTMENT = b"500"
+# Ignored by this process or by its Python, which a program would inherit.
+IGNORED_HERE = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGHUP, signal.SIGINT)
 STEPS = ("session", "groups", "limits", "folder", "streams", "exec")
 
 
@@ -44,7 +47,10 @@ class Spawner:
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._files = (soft, hard)
         # The supervisor holds a handful of descriptors per attempt.
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        self._own_files = (hard, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, self._own_files)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        self._places = _local_devices()
         # What exists now is not touched by collections any more, so forked children copy less of it.
         gc.collect()
         gc.freeze()
@@ -56,6 +62,44 @@ class Spawner:
             self._become(program)
         return pid
 
+    def find(self, program: Program) -> str | None:
+        """The file that ``start_at_once`` would run, or ``None`` when it should not be used.
+
+        It waits for the exec, so it is for files on the system's own disks: a dead network mount would stop the loop.
+        """
+        name = program.argv[0]
+        folders = [""] if "/" in name else program.env.get("PATH", "").split(":")
+        for folder in folders:
+            path = folder + "/" + name if folder else os.path.join(program.cwd, name)
+            try:
+                facts = os.stat(path)
+            except OSError:
+                continue
+            if stat.S_ISREG(facts.st_mode) and facts.st_mode & 0o111:
+                return path if facts.st_dev in self._places else None
+        return None
+
+    def start_at_once(self, program: Program, path: str) -> int:
+        """The pid of the new process, which has begun: this process is not copied, its place is taken over.
+
+        The caller has moved into the right groups. Raises ``OSError`` when the program cannot begin.
+        """
+        actions = [
+            (os.POSIX_SPAWN_DUP2, source, target)
+            for target, source in enumerate((self._null, program.stdout, program.stderr))
+        ]
+        try:
+            os.chdir(program.cwd)
+            resource.setrlimit(resource.RLIMIT_NOFILE, self._files)
+            pid = os.posix_spawn(
+                path, program.argv, program.env, file_actions=actions, setsid=True, setsigdef=IGNORED_HERE
+            )
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, self._own_files)
+            os.chdir("/")
+        _raise_oom_score(str(pid))
+        return pid
+
     def _become(self, program: Program) -> None:
         step = 0
         try:
@@ -65,9 +109,8 @@ class Spawner:
             for descriptor in program.groups:
                 os.write(descriptor, b"0")
             step = 2
-            _raise_oom_score()
+            _raise_oom_score("self")
             resource.setrlimit(resource.RLIMIT_NOFILE, self._files)
-            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             for kind, bound in program.limits:
                 resource.setrlimit(kind, _within(kind, bound))
             step = 3
@@ -79,9 +122,8 @@ class Spawner:
             if program.kept >= 0:
                 os.set_inheritable(program.kept, True)
             step = 5
-            # Python ignores these two and a program would inherit that.
-            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+            for ignored in IGNORED_HERE:
+                signal.signal(ignored, signal.SIG_DFL)
             os.execvpe(program.argv[0], program.argv, program.env)  # noqa: S606 - starting programs is the purpose
         except BaseException as error:  # noqa: BLE001 - nothing may leave a forked child but its exit
             number = error.errno if isinstance(error, OSError) and error.errno else 0
@@ -116,9 +158,19 @@ def _within(kind: int, bound: int) -> tuple[int, int]:
     return bound, bound
 
 
-def _raise_oom_score() -> None:
+def _local_devices() -> set[int]:
+    found = set()
+    for place in ("/", "/usr", "/bin", "/opt", "/usr/local"):
+        try:
+            found.add(os.stat(place).st_dev)
+        except OSError:
+            continue
+    return found
+
+
+def _raise_oom_score(pid: str) -> None:
     try:
-        descriptor = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
+        descriptor = os.open("/proc/" + pid + "/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
     except OSError:
         return
     try:
