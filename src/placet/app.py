@@ -17,11 +17,11 @@ from placet.adapters.store import make_store, migrate
 from placet.config import Settings
 from placet.contract.canonical import body_digest, spec_digest
 from placet.contract.support import unsupported
-from placet.domain.offers import Offer
 from placet.domain.problems import Problem
 from placet.domain.spec import Spec
 from placet.engine.effects import Effects
 from placet.engine.intake import Intake, IntakePorts
+from placet.engine.market import Market
 from placet.engine.queries import Queries, QueryPorts
 from placet.engine.reconcile import Ports, ReconcileOptions, Reconciler
 from placet.ports.provider import Provider
@@ -99,8 +99,7 @@ async def open_app(settings: Settings) -> App:
         local = local_provider(settings, clock)
         providers[local.name] = local
 
-    def offers() -> tuple[Offer, ...]:
-        return tuple(offer for provider in providers.values() for offer in provider.offers())
+    market = Market(providers)
 
     def check(spec: Spec) -> tuple[Problem, ...]:
         return (*unsupported(spec), *inputs.check(spec))
@@ -113,6 +112,7 @@ async def open_app(settings: Settings) -> App:
             clock=clock,
             ids=ids,
             resolve_inputs=inputs.resolve,
+            offers=market,
         ),
         _options(settings, ids),
     )
@@ -122,12 +122,12 @@ async def open_app(settings: Settings) -> App:
             clock=clock,
             ids=ids,
             fingerprint=_Fingerprint(),
-            offers=offers,
+            offers=market,
             check=check,
             touched=reconciler.touched,
         )
     )
-    queries = Queries(QueryPorts(store=store, artifacts=artifacts, providers=providers, clock=clock, offers=offers))
+    queries = Queries(QueryPorts(store=store, artifacts=artifacts, providers=providers, clock=clock, offers=market))
     store.watch(reconciler.stored)
     store.watch(queries.stored)
     for provider in providers.values():

@@ -6,10 +6,11 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
+from placet.domain.offer_table import OfferTable
 from placet.domain.offers import Availability, Fate, Free, Offer
 from placet.domain.spec import CapacityType, Constraints, Objective, Repeat, Resources, Selection, Spec
-from placet.stages.filters import NEVER_FILTERS, Asked, all_failures
-from placet.stages.placement import place
+from placet.stages.filters import Asked
+from placet.stages.placement import all_failures, place, why_not
 from placet.stages.sizing import size
 from tests.support.values import NOW_MS, OFFER, SPEC
 
@@ -62,27 +63,29 @@ def asked(spec: Spec) -> Asked:
 
 @given(specs, offers)
 def test_no_ranked_offer_breaks_a_strict_bound_and_every_drop_has_one_reason(spec: Spec, known: list[Offer]) -> None:
-    plan = place(asked(spec), known, seed="s")
+    plan = place(asked(spec), OfferTable.of(known), seed="s")
     for ranked in plan.ranked:
-        assert all_failures(NEVER_FILTERS, asked(spec), ranked.offer) == ()
-    fates = sorted([ranked.offer.id for ranked in plan.ranked] + [drop.offer_id for drop in plan.drops])
+        assert all_failures(asked(spec), OfferTable.of([ranked.offer]), 0) == ()
+    drops = why_not(asked(spec), OfferTable.of(known))
+    fates = sorted([ranked.offer.id for ranked in plan.ranked] + [drop.offer_id for drop in drops])
     assert fates == sorted(offer.id for offer in known)
+    assert sum(count for _, count in plan.drop_counts) == len(drops)
     assert (plan.fate is Fate.FITS) == bool(plan.ranked)
     assert all(drop.verdict.reason for drop in plan.drops)
 
 
 @given(specs, offers)
 def test_adding_an_offer_never_makes_the_best_worse(spec: Spec, known: list[Offer]) -> None:
-    before = place(asked(spec), known[:-1], seed="s").ranked
-    after = place(asked(spec), known, seed="s").ranked
+    before = place(asked(spec), OfferTable.of(known[:-1]), seed="s").ranked
+    after = place(asked(spec), OfferTable.of(known), seed="s").ranked
     if before:
         assert after[0].score <= before[0].score
 
 
 @given(specs, offers)
 def test_dropping_a_bound_never_makes_the_best_worse(spec: Spec, known: list[Offer]) -> None:
-    bounded = place(asked(spec), known, seed="s").ranked
+    bounded = place(asked(spec), OfferTable.of(known), seed="s").ranked
     free = replace(spec, constraints=replace(spec.constraints, providers=Selection(), cost_usd=None))
-    relaxed = place(asked(free), known, seed="s").ranked
+    relaxed = place(asked(free), OfferTable.of(known), seed="s").ranked
     if bounded:
         assert relaxed[0].score <= bounded[0].score

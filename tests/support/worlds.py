@@ -15,6 +15,7 @@ from placet.domain.records import Record
 from placet.domain.spec import Runtime, RuntimeKind, Spec
 from placet.engine.effects import Effects
 from placet.engine.intake import Intake, IntakePorts, Submission, Submitted
+from placet.engine.market import Market
 from placet.engine.queries import Queries, QueryPorts
 from placet.engine.reconcile import Ports, ReconcileOptions, Reconciler
 from placet.ports.store import Store
@@ -95,6 +96,7 @@ async def start(
     await store.open()
     artifacts = FileArtifacts(folder / "artifacts")
     providers = {provider.name: provider}
+    market = Market(providers)
     effects = Effects(providers, artifacts, clock)
     reconciler = Reconciler(
         Ports(
@@ -104,6 +106,7 @@ async def start(
             clock=clock,
             ids=ids,
             resolve_inputs=lambda spec: (),
+            offers=market,
         ),
         options
         or ReconcileOptions(worker=worker, owner_timeout_s=0.4, takeover_poll_s=0.1, beat_s=0.1, observe_every_s=0.3),
@@ -114,7 +117,7 @@ async def start(
             clock=clock,
             ids=ids,
             fingerprint=Fingerprints(),
-            offers=provider.offers,
+            offers=market,
             check=lambda spec: (),
             touched=reconciler.touched,
         )

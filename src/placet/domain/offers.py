@@ -105,10 +105,11 @@ class Demand:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """One filter's answer about one offer."""
+    """One filter's answer about one offer; ``field`` is the bound of the spec that it checks."""
 
     fate: Fate
     filter: str
+    field: str = ""
     reason: str = ""
 
 
@@ -132,17 +133,14 @@ class Drop:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Ranked offers and every dropped one; ``fate`` is the best answer that any offer got."""
+    """Ranked offers, and how many were dropped by which filter; ``fate`` is the best answer that any offer got.
+
+    ``drops`` are some of the dropped offers with their reasons, the counts are of all.
+    """
 
     ranked: tuple[Ranked, ...]
     drops: tuple[Drop, ...]
+    drop_counts: tuple[tuple[str, int], ...]
     fate: Fate
     reason: str
     relaxed: tuple[str, ...] = ()
-
-    @property
-    def drop_counts(self) -> dict[str, int]:
-        counts: dict[str, int] = {}
-        for drop in self.drops:
-            counts[drop.verdict.filter] = counts.get(drop.verdict.filter, 0) + 1
-        return counts

@@ -231,8 +231,7 @@ def _out_of_reach(attempt: Attempt, world: World) -> bool:
     """Only a server at the place of the allocation can see it; not seeing it from here says nothing."""
     if not world.cards[attempt.provider].bound_to_place:
         return False
-    places = {(offer.provider, offer.region) for offer in world.offers}
-    return (attempt.provider, attempt.placement.region) not in places
+    return (attempt.provider, attempt.placement.region) not in world.offers.places
 
 
 def _stopped_state(stop: Failure) -> WorkloadState:
@@ -257,7 +256,7 @@ def _place(draft: Draft, situation: Situation) -> list[Effect]:
         sent = dispatch.dispatch(workload, demand, plan, situation.inputs, sender, draft.now_ms)
         draft.begin_attempt(sent.attempt, sent.intent, sent.events)
         return [Submit(launch=sent.launch)]
-    if plan.fate is Fate.NOT_NOW or not world.offers:
+    if plan.fate is Fate.NOT_NOW or not len(world.offers):
         draft.wait(WAIT_CAPACITY, plan.reason, draft.now_ms + CAPACITY_RECHECK_MS)
         return []
     draft.finish(WorkloadState.FAILED, Failure(cause=Cause.NO_OFFER, message=plan.reason))

@@ -13,7 +13,7 @@ from placet.domain.allocations import (
     ResolvedInput,
 )
 from placet.domain.errors import ProviderError
-from placet.domain.offers import Offer
+from placet.domain.offer_table import OfferTable
 from placet.domain.records import Artifact, Attempt, Record, Transition
 
 
@@ -24,7 +24,7 @@ class World:
     now_ms: int
     deployment: str
     worker: str
-    offers: tuple[Offer, ...]
+    offers: OfferTable
     cards: Mapping[str, ContractCard]
     observe_every_ms: int = 10_000
 

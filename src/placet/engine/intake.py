@@ -1,12 +1,13 @@
 """The use cases that change what is wanted: submit, cancel, retry; and the estimate. Idempotent, and quick."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from placet.domain.failures import MEANINGS, Cause
-from placet.domain.offers import Demand, Fate, Interval, Offer, Plan
+from placet.domain.offer_table import OfferTable
+from placet.domain.offers import Demand, Fate, Interval, Plan
 from placet.domain.problems import Problem
 from placet.domain.records import (
     Acceptance,
@@ -111,7 +112,7 @@ class IntakePorts:
     clock: Clock
     ids: Ids
     fingerprint: Fingerprint
-    offers: Callable[[], Sequence[Offer]]
+    offers: Callable[[], OfferTable]
     check: Callable[[Spec], tuple[Problem, ...]]
     touched: Callable[[str], None]
 
@@ -189,7 +190,7 @@ class Intake:
         asked = Asked(spec=spec, demand=demand, now_ms=now_ms)
         offers = self._ports.offers()
         plan = placement.place(asked, offers, seed="")
-        if plan.fate is Fate.NEVER and offers:
+        if plan.fate is Fate.NEVER and len(offers):
             problems = (*problems, *placement.refusals(asked, offers))
         best = plan.ranked[0] if plan.ranked else None
         assumptions = [] if best is None else [best.cost_usd.reason]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from placet.domain.account import Account
 from placet.domain.allocations import LogChunk
+from placet.domain.offer_table import OfferTable
 from placet.domain.offers import Offer
 from placet.domain.records import Artifact, Attempt, Event, Record, Workload, WorkloadFilter
 from placet.domain.states import WorkloadState
@@ -46,7 +47,7 @@ class QueryPorts:
     artifacts: Artifacts
     providers: Mapping[str, Provider]
     clock: Clock
-    offers: Callable[[], Sequence[Offer]]
+    offers: Callable[[], OfferTable]
 
 
 class Queries:
@@ -212,7 +213,8 @@ class Queries:
 
     def offers(self) -> Sequence[Offer]:
         """What all providers offer now."""
-        return self._ports.offers()
+        table = self._ports.offers()
+        return [table.offer(row) for row in range(len(table))]
 
 
 class _Watched:

@@ -5,11 +5,12 @@ import heapq
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
 import structlog
 
 from placet.domain.allocations import Observation, PermitRequest, ResolvedInput
 from placet.domain.errors import StoreError
-from placet.domain.offers import Offer
+from placet.domain.offer_table import OfferTable
 from placet.domain.records import Record
 from placet.domain.spec import Spec
 from placet.domain.values import evolve
@@ -71,6 +72,7 @@ class Ports:
     clock: Clock
     ids: Ids
     resolve_inputs: Callable[[Spec], tuple[ResolvedInput, ...]]
+    offers: Callable[[], OfferTable]
 
 
 class Reconciler:
@@ -321,21 +323,20 @@ class Reconciler:
             await clock.pause(0)  # whatever is due, effects and requests get their turn
         self._news.clear()
 
-    def _offers(self) -> tuple[Offer, ...]:
+    def _offers(self) -> OfferTable:
         """What providers offer now, less what was decided but not yet answered."""
-        return tuple(
-            self._reserved.less(offer) for provider in self._ports.providers.values() for offer in provider.offers()
-        )
+        return self._reserved.less(self._ports.offers())
 
     def _free_slots(self) -> int:
         """About how many more workloads could be placed at this moment."""
-        by_place: dict[tuple[str, str], int] = {}
-        for offer in self._offers():
-            slots = offer.free.slots if offer.free.slots is not None else self._options.batch_max
-            key = (offer.provider, offer.region)
-            by_place[key] = max(by_place.get(key, 0), slots)
+        offers = self._offers()
         placing = sum(1 for owned in self._owned.values() if owned.adopted)
-        return max(sum(by_place.values()) - placing, 0)
+        if np.isnan(offers.free_slots).any():
+            return self._options.batch_max
+        by_place: dict[tuple[int, int], float] = {}
+        for place in zip(offers.provider.tolist(), offers.region.tolist(), offers.free_slots.tolist(), strict=True):
+            by_place[place[:2]] = max(by_place.get(place[:2], 0.0), place[2])
+        return max(int(sum(by_place.values())) - placing, 0)
 
     def _unreserve(self, step: Step) -> None:
         for effect in step.effects:

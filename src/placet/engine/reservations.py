@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from decimal import Decimal
 
+import numpy as np
+
 from placet.domain.allocations import Launch
-from placet.domain.offers import Free, Offer
-from placet.domain.values import evolve
+from placet.domain.offer_table import Bits, OfferTable
 
 
 @dataclass(kw_only=True)
@@ -41,22 +42,38 @@ class Reservations:
         if self._open.pop(launch.key, None) is not None:
             self._count(launch, -1)
 
-    def less(self, offer: Offer) -> Offer:
-        """The offer without what is reserved of it."""
-        taken = self._places.get((offer.provider, offer.region))
-        if taken is None or taken.slots == 0:
-            return offer
-        free = offer.free
-        gpus = self._gpus.get(offer.id, 0)
-        left = Free(
-            slots=None if free.slots is None else max(free.slots - taken.slots, 0),
-            cpu_cores=None if free.cpu_cores is None else max(free.cpu_cores - taken.cpu_cores, Decimal(0)),
-            memory_bytes=None if free.memory_bytes is None else max(free.memory_bytes - taken.memory_bytes, 0),
-            gpus=None if free.gpus is None else max(free.gpus - gpus, 0),
+    def less(self, table: OfferTable) -> OfferTable:
+        """The offers without what is reserved of them."""
+        if not self._open:
+            return table
+        slots, cores, memory = table.free_slots.copy(), table.free_cpu_cores.copy(), table.free_memory_bytes.copy()
+        gpus = table.free_gpus.copy()
+        for (provider, region), taken in self._places.items():
+            here = _rows(table, provider, region)
+            slots[here] -= taken.slots
+            cores[here] -= float(taken.cpu_cores)
+            memory[here] -= taken.memory_bytes
+        for offer_id, count in self._gpus.items():
+            row = table.row_of(offer_id)
+            if row is not None:
+                gpus[row] -= count
+        return table.with_free(
+            {
+                "free_slots": np.maximum(slots, 0),
+                "free_cpu_cores": np.maximum(cores, 0),
+                "free_memory_bytes": np.maximum(memory, 0),
+                "free_gpus": np.maximum(gpus, 0),
+            }
         )
-        return evolve(offer, free=left)
 
     def _count(self, launch: Launch, sign: int) -> None:
         place = (launch.offer.provider, launch.offer.region)
         self._places.setdefault(place, _Taken()).add(launch, sign)
         self._gpus[launch.offer.id] = self._gpus.get(launch.offer.id, 0) + sign * launch.demand.gpu_count
+
+
+def _rows(table: OfferTable, provider: str, region: str) -> Bits:
+    """The offers of one place."""
+    codes = table.words["provider"].find(provider), table.words["region"].find(region)
+    here: Bits = (table.provider == codes[0]) & (table.region == codes[1])
+    return here

@@ -251,7 +251,7 @@ def _plan(held: Plan) -> api.PlanView:
             )
             for drop in held.drops
         ],
-        drop_counts=held.drop_counts,
+        drop_counts=dict(held.drop_counts),
         relaxed=list(held.relaxed),
     )
 

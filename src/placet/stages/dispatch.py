@@ -46,7 +46,7 @@ def dispatch(
         price_usd_per_hour=best.offer.price_usd_per_hour,
         expected_cost_usd=best.cost_usd.likely,
         parts=best.parts,
-        dropped=tuple(sorted(plan.drop_counts.items())),
+        dropped=plan.drop_counts,
         reasons=(best.cost_usd.reason, *demand.reasons),
     )
     attempt = Attempt(

@@ -1,17 +1,23 @@
-"""One small check each: does this offer fit, not now, or never - and why. A filter scores nothing."""
+"""One check each, over all offers at once: does it fit, not now, or never - and why not. It scores nothing."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 
-from placet.domain.offers import Availability, Demand, Fate, Offer, Verdict
+import numpy as np
+
+from placet.domain.offer_table import Bits, Numbers, OfferTable, split
+from placet.domain.offers import Availability, Demand, Fate, Offer
 from placet.domain.spec import CapacityType, Repeat, Selection, Spec
 from placet.domain.units import SECOND_MS, format_bytes, format_money
+
+# Without any bound on the run time, an offer that costs something is judged by this much of it.
+UNBOUNDED_RUNTIME_S = 3600.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What an offer is measured against. ``excluded`` offers failed this workload and are left alone for now."""
+    """What offers are measured against. ``excluded`` offers failed this workload and are left alone for now."""
 
     spec: Spec
     demand: Demand
@@ -22,121 +28,92 @@ class Asked:
 
 @dataclass(frozen=True, kw_only=True)
 class Filter:
-    """A named check. ``reason`` returns ``None`` for an offer that passes."""
+    """A named check of one bound of the spec (``field``).
+
+    ``passes`` is ``None`` when the spec asks nothing of the kind, else one truth value per offer; ``reason`` tells why
+    an offer that does not pass does not.
+    """
 
     name: str
     fate: Fate
     field: str
-    reason: Callable[[Asked, Offer], str | None]
-
-    def verdict(self, asked: Asked, offer: Offer) -> Verdict | None:
-        reason = self.reason(asked, offer)
-        return None if reason is None else Verdict(fate=self.fate, filter=self.name, reason=reason)
+    passes: Callable[[Asked, OfferTable], Bits | None]
+    reason: Callable[[Asked, Offer], str]
 
 
-def first_failure(filters: Sequence[Filter], asked: Asked, offer: Offer) -> Verdict | None:
-    """The first check that the offer fails; the order of the filters makes this reason stable."""
-    for check in filters:
-        verdict = check.verdict(asked, offer)
-        if verdict is not None:
-            return verdict
-    return None
+def _selected(column: str, chosen: Selection, table: OfferTable) -> Bits | None:
+    if not chosen.allowed and not chosen.denied:
+        return None
+    return table.judged(
+        column, lambda name: name not in chosen.denied and (not chosen.allowed or name in chosen.allowed)
+    )
 
 
-def all_failures(filters: Sequence[Filter], asked: Asked, offer: Offer) -> tuple[Verdict, ...]:
-    """Every check that the offer fails, for finding the smallest change that would make one fit."""
-    verdicts = (check.verdict(asked, offer) for check in filters)
-    return tuple(verdict for verdict in verdicts if verdict is not None)
-
-
-def _selected(chosen: Selection, value: str, noun: str) -> str | None:
+def _not_selected(chosen: Selection, value: str, noun: str) -> str:
     if value in chosen.denied:
         return f"{noun} {value!r} is denied"
-    if chosen.allowed and value not in chosen.allowed:
-        return f"{noun} {value!r} is not among the allowed {', '.join(chosen.allowed)}"
-    return None
+    return f"{noun} {value!r} is not among the allowed {', '.join(chosen.allowed)}"
 
 
-def _provider(asked: Asked, offer: Offer) -> str | None:
-    return _selected(asked.spec.constraints.providers, offer.provider, "provider")
+def _one_of(column: str, wanted: tuple[str, ...], table: OfferTable) -> Bits | None:
+    return table.judged(column, lambda word: word in wanted) if wanted else None
 
 
-def _region(asked: Asked, offer: Offer) -> str | None:
-    return _selected(asked.spec.constraints.regions, offer.region, "region")
+def _all_of(column: str, wanted: tuple[str, ...], table: OfferTable) -> Bits | None:
+    return table.judged(column, lambda words: set(wanted) <= set(split(words))) if wanted else None
 
 
-def _jurisdiction(asked: Asked, offer: Offer) -> str | None:
-    wanted = asked.spec.constraints.jurisdictions
-    if wanted and offer.jurisdiction not in wanted:
-        return f"jurisdiction {offer.jurisdiction or 'unknown'} is not among {', '.join(wanted)}"
-    return None
+def _lacking(wanted: tuple[str, ...], has: tuple[str, ...]) -> str:
+    return ", ".join(tag for tag in wanted if tag not in has)
 
 
-def _compliance(asked: Asked, offer: Offer) -> str | None:
-    lacking = [tag for tag in asked.spec.constraints.compliance if tag not in offer.compliance]
-    return f"does not declare {', '.join(lacking)}" if lacking else None
-
-
-def _capacity_type(asked: Asked, offer: Offer) -> str | None:
-    types = asked.spec.constraints.capacity_types
-    if types and offer.capacity_type not in types:
-        return f"sold as {offer.capacity_type}, asked for {', '.join(types)}"
-    return None
-
-
-def _repeat(asked: Asked, offer: Offer) -> str | None:
+def _repeat(asked: Asked, table: OfferTable) -> Bits | None:
     if asked.spec.repeat is not Repeat.AT_MOST_ONCE:
         return None
+    spot = table.judged("capacity_type", lambda word: word == CapacityType.SPOT)
+    passed: Bits = ~(table.preemptible | table.may_rerun | spot)
+    return passed
+
+
+def _repeat_reason(asked: Asked, offer: Offer) -> str:
+    del asked
     if offer.preemptible or offer.capacity_type is CapacityType.SPOT:
         return "may be taken back, and the program may run at most once"
-    return "may start the program again by itself, and it may run at most once" if offer.may_rerun else None
+    return "may start the program again by itself, and it may run at most once"
 
 
-def _runtime(asked: Asked, offer: Offer) -> str | None:
-    kind = asked.spec.runtime.kind
-    return None if kind in offer.runtimes else f"cannot run a {kind} ({', '.join(offer.runtimes) or 'nothing'} only)"
+def _is_wanted_model(asked: Asked, model: str) -> bool:
+    needs = asked.spec.resources
+    name = model.lower()
+    exact = name in {wanted.lower() for wanted in needs.gpu_models}
+    return bool(name) and (exact or any(family.lower() in name for family in needs.gpu_families))
 
 
-def _gpu_model(asked: Asked, offer: Offer) -> str | None:
+def _gpu_model(asked: Asked, table: OfferTable) -> Bits | None:
     needs = asked.spec.resources
     if asked.demand.gpu_count == 0 or not (needs.gpu_models or needs.gpu_families):
         return None
-    model = offer.gpu.model.lower() if offer.gpu else ""
-    exact = {name.lower() for name in needs.gpu_models}
-    family = any(name.lower() in model for name in needs.gpu_families)
-    if model and (model in exact or family):
-        return None
-    wanted = ", ".join((*needs.gpu_models, *needs.gpu_families))
+    return table.judged("gpu_model", lambda model: _is_wanted_model(asked, model))
+
+
+def _gpu_model_reason(asked: Asked, offer: Offer) -> str:
+    wanted = ", ".join((*asked.spec.resources.gpu_models, *asked.spec.resources.gpu_families))
     return f"has {offer.gpu.model if offer.gpu else 'no GPU'}, asked for {wanted}"
 
 
-def _gpu_count(asked: Asked, offer: Offer) -> str | None:
-    count = offer.gpu.count if offer.gpu else 0
-    if count < asked.demand.gpu_count:
-        return f"has {count} GPU, asked for {asked.demand.gpu_count}"
-    return None
-
-
-def _gpu_memory(asked: Asked, offer: Offer) -> str | None:
-    wanted = asked.demand.gpu_memory_bytes
-    has = offer.gpu.memory_bytes if offer.gpu else 0
-    if wanted is not None and has < wanted:
-        return f"GPU has {format_bytes(has)}, asked for {format_bytes(wanted)}"
-    return None
-
-
-def _gpu_features(asked: Asked, offer: Offer) -> str | None:
-    has = offer.gpu.features if offer.gpu else ()
-    lacking = [feature for feature in asked.spec.resources.gpu_features if feature not in has]
-    return f"GPU lacks {', '.join(lacking)}" if lacking else None
-
-
-def _at_least(name: str, wanted: str | None, has: str | None) -> str | None:
+def _enough(has: Numbers, wanted: Decimal | int | None, *, unknown: bool = False) -> Bits | None:
+    """At least the wanted amount; ``unknown`` says whether an amount that is not known will do."""
     if wanted is None:
         return None
-    if has is None:
-        return f"{name} is not known, asked for {wanted}"
-    return f"{name} is {has}, asked for {wanted}" if version_key(has) < version_key(wanted) else None
+    passed: Bits = has >= float(wanted)
+    return passed | np.isnan(has) if unknown else passed
+
+
+def _gpus(asked: Asked, table: OfferTable) -> Bits | None:
+    if asked.demand.gpu_count == 0:
+        return None
+    passed: Bits = table.gpu_count >= asked.demand.gpu_count
+    return passed
 
 
 def version_key(version: str) -> tuple[int, ...]:
@@ -144,86 +121,82 @@ def version_key(version: str) -> tuple[int, ...]:
     return tuple(int(part) if part.isdigit() else 0 for part in version.split("."))
 
 
-def _compute_capability(asked: Asked, offer: Offer) -> str | None:
-    has = offer.gpu.compute_capability if offer.gpu else None
-    return _at_least("compute capability", asked.spec.resources.compute_capability, has)
+def _version(column: str, wanted: str | None, table: OfferTable) -> Bits | None:
+    if wanted is None:
+        return None
+    least = version_key(wanted)
+    return table.judged(column, lambda has: bool(has) and version_key(has) >= least)
 
 
-def _driver(asked: Asked, offer: Offer) -> str | None:
-    return _at_least("driver", asked.spec.resources.driver_version, offer.gpu.driver_version if offer.gpu else None)
+def _version_reason(name: str, wanted: str | None, has: str | None) -> str:
+    return f"{name} is {has or 'not known'}, asked for {wanted}"
 
 
-def _cuda(asked: Asked, offer: Offer) -> str | None:
-    return _at_least("CUDA", asked.spec.resources.cuda_version, offer.gpu.cuda_version if offer.gpu else None)
+def _nodes(asked: Asked, table: OfferTable) -> Bits | None:
+    if asked.demand.nodes <= 1:
+        return None
+    passed: Bits = table.nodes_max >= asked.demand.nodes
+    return passed
 
 
-def _cpu(asked: Asked, offer: Offer) -> str | None:
-    wanted = asked.demand.cpu_cores
-    if wanted is not None and offer.cpu_cores < wanted:
-        return f"has {offer.cpu_cores} CPU cores, asked for {wanted}"
-    return None
+def worst_costs_micro(demand: Demand, table: OfferTable) -> Numbers:
+    """What one attempt can cost at most, in millionths of a dollar, per offer.
+
+    The hourly price over start-up and the longest run time and one billing quantum, at least the minimum charge.
+    Without any bound on the run time, one hour is counted.
+    """
+    longest_s = float(demand.runtime_s.high) if demand.runtime_s is not None else UNBOUNDED_RUNTIME_S
+    hours = (longest_s + table.startup_s + table.billing_quantum_s) / 3600.0
+    worst: Numbers = np.maximum(table.price_micro * hours, table.minimum_charge_micro)
+    return worst
 
 
-def _memory(asked: Asked, offer: Offer) -> str | None:
-    wanted = asked.demand.memory_bytes
-    if wanted is not None and offer.memory_bytes < wanted:
-        return f"has {format_bytes(offer.memory_bytes)} of memory, asked for {format_bytes(wanted)}"
-    return None
-
-
-def _disk(asked: Asked, offer: Offer) -> str | None:
-    wanted = asked.demand.disk_bytes
-    if wanted is not None and offer.disk_bytes is not None and offer.disk_bytes < wanted:
-        return f"has {format_bytes(offer.disk_bytes)} of disk, asked for {format_bytes(wanted)}"
-    return None
-
-
-def _nodes(asked: Asked, offer: Offer) -> str | None:
-    if offer.nodes_max < asked.demand.nodes:
-        return f"gives at most {offer.nodes_max} node, asked for {asked.demand.nodes}"
-    return None
-
-
-def _cost_cap(asked: Asked, offer: Offer) -> str | None:
+def _cost_cap(asked: Asked, table: OfferTable) -> Bits | None:
     cap = asked.spec.constraints.cost_usd
     if cap is None:
         return None
-    worst = asked.spent_usd + worst_cost_usd(asked.demand, offer)
-    if worst > cap:
-        return f"may cost {format_money(worst)}, the cap is {format_money(cap)}"
-    return None
+    left_micro = float((cap - asked.spent_usd) * 1_000_000)
+    # Half a millionth of a dollar is the error of the arithmetic, not money.
+    passed: Bits = worst_costs_micro(asked.demand, table) <= left_micro + 0.5
+    return passed
 
 
-def worst_cost_usd(demand: Demand, offer: Offer) -> Decimal:
-    """What one attempt can cost at most: the hourly price over start-up and the longest run time, at least the minimum.
-
-    Without any bound on the run time only free offers are known to be free; others count one hour.
-    """
-    longest_s = demand.runtime_s.high if demand.runtime_s is not None else Decimal(3600)
-    hours = (longest_s + offer.startup_s + offer.billing_quantum_s) / Decimal(3600)
-    return max(offer.price_usd_per_hour * hours, offer.minimum_charge_usd)
+def _cost_cap_reason(asked: Asked, offer: Offer) -> str:
+    worst = float(worst_costs_micro(asked.demand, OfferTable.of([offer]))[0]) / 1e6 + float(asked.spent_usd)
+    cap = asked.spec.constraints.cost_usd or Decimal(0)
+    return f"may cost {format_money(Decimal(repr(round(worst, 6))))}, the cap is {format_money(cap)}"
 
 
-def _deadline(asked: Asked, offer: Offer) -> str | None:
+def _deadline(asked: Asked, table: OfferTable) -> Bits | None:
     deadline_ms = asked.spec.constraints.deadline_ms
     if deadline_ms is None:
         return None
-    least_s = offer.startup_s + (asked.demand.runtime_s.low if asked.demand.runtime_s else Decimal(0))
-    if asked.now_ms + int(least_s * SECOND_MS) > deadline_ms:
-        return "cannot finish before the deadline"
-    return None
+    runtime_s = float(asked.demand.runtime_s.low) if asked.demand.runtime_s else 0.0
+    passed: Bits = asked.now_ms + (table.startup_s + runtime_s) * SECOND_MS <= deadline_ms
+    return passed
 
 
-def _excluded(asked: Asked, offer: Offer) -> str | None:
-    return "failed this workload a moment ago" if offer.id in asked.excluded else None
+def _excluded(asked: Asked, table: OfferTable) -> Bits | None:
+    codes = [table.words["id"].find(offer_id) for offer_id in asked.excluded]
+    passed = np.ones(len(table), dtype=np.bool_)
+    for code in codes:
+        passed &= table.id != (-1 if code is None else code)
+    return passed if codes else None
 
 
-def _available(asked: Asked, offer: Offer) -> str | None:
-    del asked
-    return "the provider has none free" if offer.availability is Availability.FULL else None
+def _free(asked: Asked, table: OfferTable) -> Bits | None:
+    demand = asked.demand
+    passed: Bits = ~(table.free_slots < 1)
+    if demand.gpu_count:
+        passed &= ~(table.free_gpus < demand.gpu_count)
+    if demand.cpu_cores is not None:
+        passed &= ~(table.free_cpu_cores < float(demand.cpu_cores))
+    if demand.memory_bytes is not None:
+        passed &= ~(table.free_memory_bytes < float(demand.memory_bytes))
+    return passed
 
 
-def _free(asked: Asked, offer: Offer) -> str | None:
+def _free_reason(asked: Asked, offer: Offer) -> str:
     free, demand = offer.free, asked.demand
     if free.slots is not None and free.slots < 1:
         return "all slots are taken"
@@ -231,43 +204,191 @@ def _free(asked: Asked, offer: Offer) -> str | None:
         return f"{free.gpus} GPU free, asked for {demand.gpu_count}"
     if free.cpu_cores is not None and demand.cpu_cores is not None and free.cpu_cores < demand.cpu_cores:
         return f"{free.cpu_cores} CPU cores free, asked for {demand.cpu_cores}"
-    if free.memory_bytes is not None and demand.memory_bytes is not None and free.memory_bytes < demand.memory_bytes:
-        return f"{format_bytes(free.memory_bytes)} of memory free, asked for {format_bytes(demand.memory_bytes)}"
-    return None
+    return f"{format_bytes(free.memory_bytes or 0)} of memory free, asked for {format_bytes(demand.memory_bytes or 0)}"
 
 
-def _filters(fate: Fate, rows: Iterable[tuple[str, str, Callable[[Asked, Offer], str | None]]]) -> tuple[Filter, ...]:
-    return tuple(Filter(name=name, fate=fate, field=field, reason=reason) for name, field, reason in rows)
+def _has_gpu_memory(offer: Offer) -> str:
+    return format_bytes(offer.gpu.memory_bytes) if offer.gpu else "no memory"
 
 
-NEVER_FILTERS = _filters(
-    Fate.NEVER,
-    (
-        ("provider", "constraints.providers", _provider),
-        ("region", "constraints.regions", _region),
-        ("jurisdiction", "constraints.jurisdictions", _jurisdiction),
-        ("compliance", "constraints.compliance", _compliance),
-        ("capacity_type", "constraints.capacity_types", _capacity_type),
-        ("repeat", "repeat", _repeat),
-        ("runtime", "runtime.type", _runtime),
-        ("gpu_count", "resources.gpu_count", _gpu_count),
-        ("gpu_model", "resources.gpu_models", _gpu_model),
-        ("gpu_memory", "resources.minimum_gpu_memory_gb", _gpu_memory),
-        ("gpu_features", "resources.gpu_features", _gpu_features),
-        ("compute_capability", "resources.minimum_compute_capability", _compute_capability),
-        ("driver", "resources.minimum_driver_version", _driver),
-        ("cuda", "resources.minimum_cuda_version", _cuda),
-        ("cpu", "resources.cpu_cores", _cpu),
-        ("memory", "resources.system_memory_gb", _memory),
-        ("disk", "resources.disk_gb", _disk),
-        ("nodes", "resources.nodes", _nodes),
-        ("cost_cap", "constraints.maximum_estimated_cost", _cost_cap),
-        ("deadline", "constraints.deadline", _deadline),
+NEVER_FILTERS = (
+    Filter(
+        name="provider",
+        fate=Fate.NEVER,
+        field="constraints.providers",
+        passes=lambda asked, table: _selected("provider", asked.spec.constraints.providers, table),
+        reason=lambda asked, offer: _not_selected(asked.spec.constraints.providers, offer.provider, "provider"),
+    ),
+    Filter(
+        name="region",
+        fate=Fate.NEVER,
+        field="constraints.regions",
+        passes=lambda asked, table: _selected("region", asked.spec.constraints.regions, table),
+        reason=lambda asked, offer: _not_selected(asked.spec.constraints.regions, offer.region, "region"),
+    ),
+    Filter(
+        name="jurisdiction",
+        fate=Fate.NEVER,
+        field="constraints.jurisdictions",
+        passes=lambda asked, table: _one_of("jurisdiction", asked.spec.constraints.jurisdictions, table),
+        reason=lambda asked, offer: (
+            f"jurisdiction {offer.jurisdiction or 'unknown'} is not among "
+            f"{', '.join(asked.spec.constraints.jurisdictions)}"
+        ),
+    ),
+    Filter(
+        name="compliance",
+        fate=Fate.NEVER,
+        field="constraints.compliance",
+        passes=lambda asked, table: _all_of("compliance", asked.spec.constraints.compliance, table),
+        reason=lambda asked, offer: f"does not declare {_lacking(asked.spec.constraints.compliance, offer.compliance)}",
+    ),
+    Filter(
+        name="capacity_type",
+        fate=Fate.NEVER,
+        field="constraints.capacity_types",
+        passes=lambda asked, table: _one_of("capacity_type", asked.spec.constraints.capacity_types, table),
+        reason=lambda asked, offer: (
+            f"sold as {offer.capacity_type}, asked for {', '.join(asked.spec.constraints.capacity_types)}"
+        ),
+    ),
+    Filter(name="repeat", fate=Fate.NEVER, field="repeat", passes=_repeat, reason=_repeat_reason),
+    Filter(
+        name="runtime",
+        fate=Fate.NEVER,
+        field="runtime.type",
+        passes=lambda asked, table: _all_of("runtimes", (str(asked.spec.runtime.kind),), table),
+        reason=lambda asked, offer: (
+            f"cannot run a {asked.spec.runtime.kind} ({', '.join(offer.runtimes) or 'nothing'} only)"
+        ),
+    ),
+    Filter(
+        name="gpu_count",
+        fate=Fate.NEVER,
+        field="resources.gpu_count",
+        passes=_gpus,
+        reason=lambda asked, offer: (
+            f"has {offer.gpu.count if offer.gpu else 0} GPU, asked for {asked.demand.gpu_count}"
+        ),
+    ),
+    Filter(
+        name="gpu_model",
+        fate=Fate.NEVER,
+        field="resources.gpu_models",
+        passes=_gpu_model,
+        reason=_gpu_model_reason,
+    ),
+    Filter(
+        name="gpu_memory",
+        fate=Fate.NEVER,
+        field="resources.minimum_gpu_memory_gb",
+        passes=lambda asked, table: _enough(table.gpu_memory_bytes, asked.demand.gpu_memory_bytes),
+        reason=lambda asked, offer: (
+            f"GPU has {_has_gpu_memory(offer)}, asked for {format_bytes(asked.demand.gpu_memory_bytes or 0)}"
+        ),
+    ),
+    Filter(
+        name="gpu_features",
+        fate=Fate.NEVER,
+        field="resources.gpu_features",
+        passes=lambda asked, table: _all_of("gpu_features", asked.spec.resources.gpu_features, table),
+        reason=lambda asked, offer: (
+            f"GPU lacks {_lacking(asked.spec.resources.gpu_features, offer.gpu.features if offer.gpu else ())}"
+        ),
+    ),
+    Filter(
+        name="compute_capability",
+        fate=Fate.NEVER,
+        field="resources.minimum_compute_capability",
+        passes=lambda asked, table: _version("gpu_capability", asked.spec.resources.compute_capability, table),
+        reason=lambda asked, offer: _version_reason(
+            "compute capability",
+            asked.spec.resources.compute_capability,
+            offer.gpu.compute_capability if offer.gpu else None,
+        ),
+    ),
+    Filter(
+        name="driver",
+        fate=Fate.NEVER,
+        field="resources.minimum_driver_version",
+        passes=lambda asked, table: _version("gpu_driver", asked.spec.resources.driver_version, table),
+        reason=lambda asked, offer: _version_reason(
+            "driver", asked.spec.resources.driver_version, offer.gpu.driver_version if offer.gpu else None
+        ),
+    ),
+    Filter(
+        name="cuda",
+        fate=Fate.NEVER,
+        field="resources.minimum_cuda_version",
+        passes=lambda asked, table: _version("gpu_cuda", asked.spec.resources.cuda_version, table),
+        reason=lambda asked, offer: _version_reason(
+            "CUDA", asked.spec.resources.cuda_version, offer.gpu.cuda_version if offer.gpu else None
+        ),
+    ),
+    Filter(
+        name="cpu",
+        fate=Fate.NEVER,
+        field="resources.cpu_cores",
+        passes=lambda asked, table: _enough(table.cpu_cores, asked.demand.cpu_cores),
+        reason=lambda asked, offer: f"has {offer.cpu_cores} CPU cores, asked for {asked.demand.cpu_cores}",
+    ),
+    Filter(
+        name="memory",
+        fate=Fate.NEVER,
+        field="resources.system_memory_gb",
+        passes=lambda asked, table: _enough(table.memory_bytes, asked.demand.memory_bytes),
+        reason=lambda asked, offer: (
+            f"has {format_bytes(offer.memory_bytes)} of memory, asked for "
+            f"{format_bytes(asked.demand.memory_bytes or 0)}"
+        ),
+    ),
+    Filter(
+        name="disk",
+        fate=Fate.NEVER,
+        field="resources.disk_gb",
+        passes=lambda asked, table: _enough(table.disk_bytes, asked.demand.disk_bytes, unknown=True),
+        reason=lambda asked, offer: (
+            f"has {format_bytes(offer.disk_bytes or 0)} of disk, asked for {format_bytes(asked.demand.disk_bytes or 0)}"
+        ),
+    ),
+    Filter(
+        name="nodes",
+        fate=Fate.NEVER,
+        field="resources.nodes",
+        passes=_nodes,
+        reason=lambda asked, offer: f"gives at most {offer.nodes_max} node, asked for {asked.demand.nodes}",
+    ),
+    Filter(
+        name="cost_cap",
+        fate=Fate.NEVER,
+        field="constraints.maximum_estimated_cost",
+        passes=_cost_cap,
+        reason=_cost_cap_reason,
+    ),
+    Filter(
+        name="deadline",
+        fate=Fate.NEVER,
+        field="constraints.deadline",
+        passes=_deadline,
+        reason=lambda _asked, _offer: "cannot finish before the deadline",
     ),
 )
-NOT_NOW_FILTERS = _filters(
-    Fate.NOT_NOW,
-    (("failed_here", "", _excluded), ("availability", "", _available), ("free_capacity", "", _free)),
+NOT_NOW_FILTERS = (
+    Filter(
+        name="failed_here",
+        fate=Fate.NOT_NOW,
+        field="",
+        passes=_excluded,
+        reason=lambda _asked, _offer: "failed this workload a moment ago",
+    ),
+    Filter(
+        name="availability",
+        fate=Fate.NOT_NOW,
+        field="",
+        passes=lambda _asked, table: table.judged("availability", lambda word: word != Availability.FULL),
+        reason=lambda _asked, _offer: "the provider has none free",
+    ),
+    Filter(name="free_capacity", fate=Fate.NOT_NOW, field="", passes=_free, reason=_free_reason),
 )
 ALL_FILTERS = (*NEVER_FILTERS, *NOT_NOW_FILTERS)
 FILTER_FIELDS = {check.name: check.field for check in ALL_FILTERS}

@@ -1,66 +1,149 @@
-"""From a demand and a snapshot of offers to a plan: ranked offers, and every dropped one with its first reason."""
+"""From a demand and a snapshot of offers to a plan: ranked offers, and every dropped one counted by its reason."""
 
 import hashlib
 from collections.abc import Sequence
+from decimal import Decimal
 
+import numpy as np
+from numpy.typing import NDArray
+
+from placet.domain.offer_table import Bits, Numbers, OfferTable
 from placet.domain.offers import Drop, Fate, Offer, Plan, Ranked, Verdict
 from placet.domain.problems import Problem
-from placet.stages.filters import (
-    ALL_FILTERS,
-    FILTER_FIELDS,
-    NEVER_FILTERS,
-    Asked,
-    all_failures,
-    first_failure,
-)
-from placet.stages.scores import first_group, score
+from placet.stages.filters import ALL_FILTERS, NEVER_FILTERS, Asked, Filter
+from placet.stages.scores import Scores, cost_interval, first_group, score
 
 RANKED_MAX = 20
+# A plan carries this many dropped offers with their reasons; ``why_not`` tells of all of them.
+DROPS_SHOWN = 20
 
 
-def place(asked: Asked, offers: Sequence[Offer], *, seed: str) -> Plan:
+def place(asked: Asked, table: OfferTable, *, seed: str) -> Plan:
     """The plan for one workload. ``seed`` (its id) settles ties, so that the same record gives the same plan."""
-    ranked: list[tuple[tuple[int, object, str], Ranked]] = []
-    drops: list[Drop] = []
-    for offer in offers:
-        verdict = first_failure(ALL_FILTERS, asked, offer)
-        if verdict is not None:
-            drops.append(Drop(offer_id=offer.id, verdict=verdict))
+    fits, first = _first_failures(asked, table)
+    counts = np.bincount(first, minlength=len(ALL_FILTERS) + 1)
+    ranked = _rank(asked, table, fits, seed) if counts[0] else ()
+    fate = _fate(counts)
+    shown = _shown_drops(asked, table, first, fate)
+    return Plan(
+        ranked=ranked,
+        drops=shown,
+        drop_counts=tuple(
+            (check.name, int(count)) for check, count in zip(ALL_FILTERS, counts[1:], strict=True) if count
+        ),
+        fate=fate,
+        reason="" if fate is Fate.FITS else _reason(shown, int(counts[1:].sum())),
+    )
+
+
+def _first_failures(asked: Asked, table: OfferTable) -> tuple[Bits, NDArray[np.intp]]:
+    """Which offers fit, and for each offer 0 or one more than the index of the first filter that it fails."""
+    alive = np.ones(len(table), dtype=np.bool_)
+    first = np.zeros(len(table), dtype=np.intp)
+    for index, check in enumerate(ALL_FILTERS):
+        passed = check.passes(asked, table)
+        if passed is None:
             continue
-        points = score(asked.spec, asked.demand, offer)
-        parts = tuple((name, format(value.normalize(), "f")) for name, value in points.parts)
-        place_in_line = (first_group(asked.spec, offer), points.total, _tie_break(seed, offer.id))
-        ranked.append((place_in_line, Ranked(offer=offer, cost_usd=points.cost_usd, score=points.total, parts=parts)))
-    ranked.sort(key=lambda entry: entry[0])
-    best = tuple(entry for _, entry in ranked[:RANKED_MAX])
-    return Plan(ranked=best, drops=tuple(drops), fate=_fate(bool(best), drops), reason=_reason(bool(best), drops))
+        dropped = alive & ~passed
+        if dropped.any():
+            first[dropped] = index + 1
+            alive &= passed
+    return alive, first
 
 
-def _fate(fits: bool, drops: Sequence[Drop]) -> Fate:
-    if fits:
+def _fate(counts: NDArray[np.intp]) -> Fate:
+    if counts[0]:
         return Fate.FITS
-    return Fate.NOT_NOW if any(drop.verdict.fate is Fate.NOT_NOW for drop in drops) else Fate.NEVER
+    waits = counts[1 + len(NEVER_FILTERS) :].any()
+    return Fate.NOT_NOW if waits else Fate.NEVER
 
 
-def _reason(fits: bool, drops: Sequence[Drop]) -> str:
-    if fits:
-        return ""
-    waiting = [drop for drop in drops if drop.verdict.fate is Fate.NOT_NOW]
-    chosen = waiting or list(drops)
-    if not chosen:
+def _rank(asked: Asked, table: OfferTable, fits: Bits, seed: str) -> tuple[Ranked, ...]:
+    scores = score(asked.spec, asked.demand, table)
+    order = scores.total
+    groups = first_group(asked.spec, table)
+    rows = np.flatnonzero(fits)
+    if groups is not None:
+        rows = rows[groups[rows] == groups[rows].min()]
+    best = _least(order[rows], _tie_breaks(table, rows, seed))
+    return tuple(_ranked(asked, table, scores, int(row)) for row in rows[best])
+
+
+def _least(values: Numbers, ties: NDArray[np.uint64]) -> NDArray[np.intp]:
+    """The positions of the least values in order; among equals the tie-break decides."""
+    count = min(RANKED_MAX, len(values))
+    bound = np.partition(values, count - 1)[count - 1]
+    below, equal = np.flatnonzero(values < bound), np.flatnonzero(values == bound)
+    room = count - len(below)
+    if len(equal) > room:
+        equal = equal[np.argpartition(ties[equal], room - 1)[:room]]
+    chosen = np.concatenate([below, equal])
+    return chosen[np.lexsort((ties[chosen], values[chosen]))]
+
+
+def _tie_breaks(table: OfferTable, rows: NDArray[np.intp], seed: str) -> NDArray[np.uint64]:
+    """A number per offer that depends on its id and the seed alone."""
+    salt = np.uint64(int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8], "little") | 1)
+    mixed = (table.id_hash[rows] ^ salt) * salt
+    return mixed ^ (mixed >> np.uint64(29))
+
+
+def _ranked(asked: Asked, table: OfferTable, scores: Scores, row: int) -> Ranked:
+    parts = tuple((name, _plain(values[row])) for name, values in scores.parts.items() if values[row])
+    return Ranked(
+        offer=table.offer(row),
+        cost_usd=cost_interval(asked.demand, table, row),
+        score=Decimal(_plain(scores.total[row])),
+        parts=parts or ((str(asked.spec.objective), "0"),),
+    )
+
+
+def _plain(value: np.float64) -> str:
+    """At most six places, as a person would write it."""
+    return format(Decimal(repr(round(float(value), 6))).normalize(), "f")
+
+
+def _shown_drops(asked: Asked, table: OfferTable, first: NDArray[np.intp], fate: Fate) -> tuple[Drop, ...]:
+    """Some drops with their reasons: those that may be waited for first, when something waits for them."""
+    dropped = np.flatnonzero(first > (len(NEVER_FILTERS) if fate is Fate.NOT_NOW else 0))
+    return tuple(_drop(asked, table, int(row), int(first[row])) for row in dropped[:DROPS_SHOWN])
+
+
+def _drop(asked: Asked, table: OfferTable, row: int, first: int) -> Drop:
+    check = ALL_FILTERS[first - 1]
+    offer = table.offer(row)
+    return Drop(offer_id=offer.id, verdict=_verdict(check, asked, offer))
+
+
+def _verdict(check: Filter, asked: Asked, offer: Offer) -> Verdict:
+    return Verdict(fate=check.fate, filter=check.name, field=check.field, reason=check.reason(asked, offer))
+
+
+def _reason(shown: Sequence[Drop], dropped: int) -> str:
+    if not shown:
         return "no offers are known"
-    first = chosen[0]
-    more = f" (and {len(chosen) - 1} more)" if len(chosen) > 1 else ""
-    return f"{first.offer_id}: {first.verdict.reason}{more}"
+    more = f" (and {dropped - 1} more)" if dropped > 1 else ""
+    return f"{shown[0].offer_id}: {shown[0].verdict.reason}{more}"
 
 
-def _tie_break(seed: str, offer_id: str) -> str:
-    return hashlib.sha256(f"{seed}/{offer_id}".encode()).hexdigest()
+def why_not(asked: Asked, table: OfferTable) -> tuple[Drop, ...]:
+    """Every dropped offer with its first reason."""
+    _, first = _first_failures(asked, table)
+    return tuple(_drop(asked, table, int(row), int(first[row])) for row in np.flatnonzero(first))
 
 
-def refusals(asked: Asked, offers: Sequence[Offer]) -> tuple[Problem, ...]:
+def all_failures(asked: Asked, table: OfferTable, row: int) -> tuple[Verdict, ...]:
+    """Every bound that can never be met by one offer."""
+    offer = table.offer(row)
+    failed = [
+        check for check in NEVER_FILTERS if (passed := check.passes(asked, table)) is not None and not passed[row]
+    ]
+    return tuple(_verdict(check, asked, offer) for check in failed)
+
+
+def refusals(asked: Asked, table: OfferTable) -> tuple[Problem, ...]:
     """Why no offer can ever fit, told by the offer that misses least: one problem for each bound it breaks."""
-    if not offers:
+    if not len(table):
         return (
             Problem(
                 code="no_feasible_offer",
@@ -70,17 +153,21 @@ def refusals(asked: Asked, offers: Sequence[Offer]) -> tuple[Problem, ...]:
                 fix="`placet doctor` says which providers are missing what",
             ),
         )
-    misses = [(all_failures(NEVER_FILTERS, asked, offer), offer) for offer in offers]
-    nearest, offer = min(misses, key=lambda miss: (len(miss[0]), miss[1].id))
-    return tuple(_problem(verdict, offer, len(offers)) for verdict in nearest)
+    misses = np.zeros(len(table), dtype=np.int64)
+    for check in NEVER_FILTERS:
+        passed = check.passes(asked, table)
+        if passed is not None:
+            misses += ~passed
+    nearest = int(np.argmin(misses))
+    offer_id = table.text("id", nearest)
+    return tuple(_problem(verdict, offer_id, len(table)) for verdict in all_failures(asked, table, nearest))
 
 
-def _problem(verdict: Verdict, offer: Offer, count: int) -> Problem:
-    field = FILTER_FIELDS[verdict.filter]
+def _problem(verdict: Verdict, offer_id: str, count: int) -> Problem:
     return Problem(
         code="no_feasible_offer",
-        field=field,
-        what=f"none of {count} offers fits; the nearest, {offer.id}, {verdict.reason}",
-        why=f"{field} is a strict bound and is never relaxed silently",
-        fix=f"relax {field}, or add a provider that meets it (`placet offers` lists what exists)",
+        field=verdict.field,
+        what=f"none of {count} offers fits; the nearest, {offer_id}, {verdict.reason}",
+        why=f"{verdict.field} is a strict bound and is never relaxed silently",
+        fix=f"relax {verdict.field}, or add a provider that meets it (`placet offers` lists what exists)",
     )

@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import pytest
 
+from placet.domain.offer_table import OfferTable
 from placet.domain.offers import Availability, Fate, Free, Offer, Plan
 from placet.domain.spec import (
     Accelerator,
@@ -31,7 +32,7 @@ def asked(spec: Spec) -> Asked:
 
 
 def plan(spec: Spec, *offers: Offer) -> Plan:
-    return place(asked(spec), offers or (OFFER, GPU_OFFER), seed="seed")
+    return place(asked(spec), OfferTable.of(offers or (OFFER, GPU_OFFER)), seed="seed")
 
 
 def test_a_cpu_workload_prefers_the_offer_without_a_gpu() -> None:
@@ -42,7 +43,7 @@ def test_a_gpu_workload_gets_a_gpu_and_the_drop_says_why() -> None:
     made = plan(replace(SPEC, resources=GPU_24))
     assert [ranked.offer.id for ranked in made.ranked] == ["large"]
     assert made.drops[0].verdict.reason == "has 0 GPU, asked for 1"
-    assert made.drop_counts == {"gpu_count": 1}
+    assert made.drop_counts == (("gpu_count", 1),)
 
 
 def with_bounds(**bounds: object) -> Spec:
@@ -85,7 +86,7 @@ def test_each_strict_bound_drops_for_ever(spec: Spec, offer: Offer, filter_name:
     made = plan(spec, offer)
     assert made.fate is Fate.NEVER
     assert [drop.verdict.filter for drop in made.drops] == [filter_name]
-    problems = refusals(asked(spec), (offer,))
+    problems = refusals(asked(spec), OfferTable.of([offer]))
     assert problems
     assert all(problem.code == "no_feasible_offer" and problem.field and problem.fix for problem in problems)
 
@@ -108,7 +109,7 @@ def test_what_is_taken_now_may_be_waited_for(offer: Offer) -> None:
 
 def test_an_offer_that_just_failed_is_left_alone() -> None:
     spec = replace(SPEC)
-    made = place(replace(asked(spec), excluded=("small",)), (OFFER, GPU_OFFER), seed="s")
+    made = place(replace(asked(spec), excluded=("small",)), OfferTable.of([OFFER, GPU_OFFER]), seed="s")
     assert [ranked.offer.id for ranked in made.ranked] == ["large"]
 
 
@@ -139,7 +140,7 @@ def test_a_preference_decides_between_equals_and_never_excludes() -> None:
 
 
 def test_the_same_seed_gives_the_same_plan() -> None:
-    twins = tuple(replace(OFFER, id=f"twin{index}") for index in range(10))
+    twins = OfferTable.of([replace(OFFER, id=f"twin{index}") for index in range(10)])
     assert place(asked(SPEC), twins, seed="a") == place(asked(SPEC), twins, seed="a")
     orders = {tuple(r.offer.id for r in place(asked(SPEC), twins, seed=str(seed)).ranked) for seed in range(5)}
     assert len(orders) > 1
@@ -150,4 +151,4 @@ def test_versions_compare_as_numbers() -> None:
 
 
 def test_without_offers_the_refusal_points_at_the_providers() -> None:
-    assert "doctor" in refusals(asked(SPEC), ())[0].fix
+    assert "doctor" in refusals(asked(SPEC), OfferTable.of([]))[0].fix

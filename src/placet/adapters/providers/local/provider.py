@@ -19,6 +19,8 @@ from placet.runner import causes
 
 PAGE = 500
 OBSERVE_AT_ONCE = 500
+# Offers of unchanged capacity are the same values for this long, so that nothing is computed from them again.
+OFFERS_FRESH_MS = 1000
 PIECE_BYTES = 256 * 1024
 PATH_FALLBACK = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -40,6 +42,9 @@ class LocalProvider:
         self._hints: Hints | None = None
         self._capacity: dict[str, Any] | None = None
         self._known_ms = 0
+        self._offers: tuple[Offer, ...] = ()
+        self._offers_basis: tuple[dict[str, Any] | None, bool] = (None, False)
+        self._offers_ms = 0
         self._greeting: dict[str, Any] = {}
         self._link = Link(options.folder, self._command(), options.call_limit_s, self._greet, self._hinted)
 
@@ -81,16 +86,20 @@ class LocalProvider:
     def offers(self) -> Sequence[Offer]:
         if self._capacity is None:
             return ()
-        live = self._link.connected
-        return make_offers(
-            self._options,
-            self._devices,
-            self._capacity,
-            region=self._options.region or "",
-            disk_bytes=_free_disk_bytes(self._options.folder),
-            observed_ms=self._clock.now_ms() if live else self._known_ms,
-            live=live,
-        )
+        live, now_ms = self._link.connected, self._clock.now_ms()
+        basis = (self._capacity, live)
+        if basis != self._offers_basis or now_ms - self._offers_ms >= OFFERS_FRESH_MS:
+            self._offers_basis, self._offers_ms = basis, now_ms
+            self._offers = make_offers(
+                self._options,
+                self._devices,
+                self._capacity,
+                region=self._options.region or "",
+                disk_bytes=_free_disk_bytes(self._options.folder),
+                observed_ms=now_ms if live else self._known_ms,
+                live=live,
+            )
+        return self._offers
 
     async def submit(self, launch: Launch) -> Handle:
         document = translate.launch_document(launch, self._options)

@@ -1,0 +1,265 @@
+"""Offers as columns: one immutable snapshot over which a hundred thousand offers are filtered in a millisecond.
+
+A row is an offer. A number that is not known is NaN. A text is a code into the words of its column. Money is kept in
+whole millionths of a US dollar, so that a row gives back the exact price it was made from.
+"""
+
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placet.domain.offers import Availability, Free, Gpu, Offer
+from placet.domain.spec import CapacityType
+from placet.domain.values import evolve
+
+Numbers = NDArray[np.float64]
+Whole = NDArray[np.int64]
+Codes = NDArray[np.int32]
+Bits = NDArray[np.bool_]
+
+MICRO = Decimal(1_000_000)
+
+
+class Words:
+    """The distinct texts of one column."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self._codes: dict[str, int] = {}
+
+    def code(self, text: str) -> int:
+        """The code of a text, a new one if need be. Only for building a table."""
+        code = self._codes.get(text)
+        if code is None:
+            code = self._codes[text] = len(self.texts)
+            self.texts.append(text)
+        return code
+
+    def find(self, text: str) -> int | None:
+        """The code of a text that occurs."""
+        return self._codes.get(text)
+
+    def judge(self, accept: Callable[[str], bool]) -> Bits:
+        """One truth value per word, to be looked up with a column of codes."""
+        return np.array([accept(text) for text in self.texts], dtype=np.bool_)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OfferTable:
+    """One snapshot. Of texts that an offer has several of, the whole list is one word, joined by line ends."""
+
+    words: Mapping[str, Words]
+    id: Codes
+    provider: Codes
+    region: Codes
+    jurisdiction: Codes
+    compliance: Codes
+    runtimes: Codes
+    capacity_type: Codes
+    cpu_cores: Numbers
+    memory_bytes: Numbers
+    disk_bytes: Numbers
+    gpu_model: Codes
+    gpu_count: Whole
+    gpu_memory_bytes: Numbers
+    gpu_capability: Codes
+    gpu_features: Codes
+    gpu_driver: Codes
+    gpu_cuda: Codes
+    nodes_max: Whole
+    price_micro: Whole
+    minimum_charge_micro: Whole
+    billing_quantum_s: Whole
+    startup_s: Numbers
+    reliability: Numbers
+    availability: Codes
+    free_slots: Numbers
+    free_cpu_cores: Numbers
+    free_memory_bytes: Numbers
+    free_gpus: Numbers
+    observed_ms: Whole
+    preemptible: Bits
+    may_rerun: Bits
+
+    def __len__(self) -> int:
+        return len(self.id)
+
+    @classmethod
+    def of(cls, offers: Sequence[Offer]) -> "OfferTable":
+        """The table of some offers; a large catalogue may build its columns directly."""
+        words = {name: Words() for name in TEXTS}
+        columns: dict[str, NDArray[np.generic]] = {
+            name: np.array([words[name].code(read(offer)) for offer in offers], dtype=np.int32)
+            for name, read in TEXTS.items()
+        }
+        for name, (dtype, number) in NUMBERS.items():
+            columns[name] = np.array([number(offer) for offer in offers], dtype=dtype)
+        return cls(words=words, **columns)  # type: ignore[arg-type]  # the names are checked by a test
+
+    def text(self, column: str, row: int) -> str:
+        """The text of one cell."""
+        code: int = getattr(self, column)[row]
+        return self.words[column].texts[code]
+
+    def judged(self, column: str, accept: Callable[[str], bool]) -> Bits:
+        """Judge each distinct word of a column once, and give every row its word's judgement."""
+        codes: Codes = getattr(self, column)
+        return self.words[column].judge(accept)[codes]
+
+    def offer(self, row: int) -> Offer:
+        """The offer of one row, as it was given."""
+        return Offer(
+            id=self.text("id", row),
+            provider=self.text("provider", row),
+            region=self.text("region", row),
+            jurisdiction=self.text("jurisdiction", row),
+            compliance=split(self.text("compliance", row)),
+            runtimes=split(self.text("runtimes", row)),
+            capacity_type=CapacityType(self.text("capacity_type", row)),
+            cpu_cores=_exact(self.cpu_cores[row]),
+            memory_bytes=int(self.memory_bytes[row]),
+            disk_bytes=_whole(self.disk_bytes[row]),
+            gpu=self._gpu(row),
+            nodes_max=int(self.nodes_max[row]),
+            price_usd_per_hour=_money(self.price_micro[row]),
+            minimum_charge_usd=_money(self.minimum_charge_micro[row]),
+            billing_quantum_s=int(self.billing_quantum_s[row]),
+            startup_s=_exact(self.startup_s[row]),
+            reliability=None if np.isnan(self.reliability[row]) else float(self.reliability[row]),
+            availability=Availability(self.text("availability", row)),
+            free=self._free(row),
+            observed_ms=int(self.observed_ms[row]),
+            preemptible=bool(self.preemptible[row]),
+            may_rerun=bool(self.may_rerun[row]),
+        )
+
+    def _gpu(self, row: int) -> Gpu | None:
+        if self.gpu_count[row] == 0:
+            return None
+        return Gpu(
+            model=self.text("gpu_model", row),
+            count=int(self.gpu_count[row]),
+            memory_bytes=int(self.gpu_memory_bytes[row]),
+            compute_capability=self.text("gpu_capability", row) or None,
+            features=split(self.text("gpu_features", row)),
+            driver_version=self.text("gpu_driver", row) or None,
+            cuda_version=self.text("gpu_cuda", row) or None,
+        )
+
+    def _free(self, row: int) -> Free:
+        cores = self.free_cpu_cores[row]
+        return Free(
+            slots=_whole(self.free_slots[row]),
+            cpu_cores=None if np.isnan(cores) else _exact(cores),
+            memory_bytes=_whole(self.free_memory_bytes[row]),
+            gpus=_whole(self.free_gpus[row]),
+        )
+
+    def row_of(self, offer_id: str) -> int | None:
+        """The row of an offer by its id."""
+        code = self.words["id"].find(offer_id)
+        if code is None:
+            return None
+        rows = np.flatnonzero(self.id == code)
+        return int(rows[0]) if len(rows) else None
+
+    @cached_property
+    def id_hash(self) -> NDArray[np.uint64]:
+        """A number per row that depends on the offer's id alone."""
+        words = np.array([_hash(text) for text in self.words["id"].texts], dtype=np.uint64)
+        return words[self.id]
+
+    @cached_property
+    def places(self) -> frozenset[tuple[str, str]]:
+        """Every (provider, region) with an offer."""
+        rows = range(len(self))
+        return frozenset((self.text("provider", row), self.text("region", row)) for row in rows)
+
+    def with_free(self, columns: Mapping[str, Numbers]) -> "OfferTable":
+        """The same offers with other free capacity; ``columns`` are some of the ``free_`` columns."""
+        return evolve(self, **columns)
+
+
+# How each column of texts is read from an offer.
+TEXTS: Mapping[str, Callable[[Offer], str]] = {
+    "id": lambda offer: offer.id,
+    "provider": lambda offer: offer.provider,
+    "region": lambda offer: offer.region,
+    "jurisdiction": lambda offer: offer.jurisdiction,
+    "compliance": lambda offer: join(offer.compliance),
+    "runtimes": lambda offer: join(offer.runtimes),
+    "capacity_type": lambda offer: str(offer.capacity_type),
+    "gpu_model": lambda offer: offer.gpu.model if offer.gpu else "",
+    "gpu_capability": lambda offer: (offer.gpu.compute_capability or "") if offer.gpu else "",
+    "gpu_features": lambda offer: join(offer.gpu.features) if offer.gpu else "",
+    "gpu_driver": lambda offer: (offer.gpu.driver_version or "") if offer.gpu else "",
+    "gpu_cuda": lambda offer: (offer.gpu.cuda_version or "") if offer.gpu else "",
+    "availability": lambda offer: str(offer.availability),
+}
+# How each column of numbers is read from an offer.
+NUMBERS: Mapping[str, tuple[type[np.generic], Callable[[Offer], float | int | bool]]] = {
+    "cpu_cores": (np.float64, lambda offer: float(offer.cpu_cores)),
+    "memory_bytes": (np.float64, lambda offer: float(offer.memory_bytes)),
+    "disk_bytes": (np.float64, lambda offer: _number(offer.disk_bytes)),
+    "gpu_count": (np.int64, lambda offer: offer.gpu.count if offer.gpu else 0),
+    "gpu_memory_bytes": (np.float64, lambda offer: float(offer.gpu.memory_bytes) if offer.gpu else 0.0),
+    "nodes_max": (np.int64, lambda offer: offer.nodes_max),
+    "price_micro": (np.int64, lambda offer: micro(offer.price_usd_per_hour)),
+    "minimum_charge_micro": (np.int64, lambda offer: micro(offer.minimum_charge_usd)),
+    "billing_quantum_s": (np.int64, lambda offer: offer.billing_quantum_s),
+    "startup_s": (np.float64, lambda offer: float(offer.startup_s)),
+    "reliability": (np.float64, lambda offer: np.nan if offer.reliability is None else offer.reliability),
+    "free_slots": (np.float64, lambda offer: _number(offer.free.slots)),
+    "free_cpu_cores": (np.float64, lambda offer: _number(offer.free.cpu_cores)),
+    "free_memory_bytes": (np.float64, lambda offer: _number(offer.free.memory_bytes)),
+    "free_gpus": (np.float64, lambda offer: _number(offer.free.gpus)),
+    "observed_ms": (np.int64, lambda offer: offer.observed_ms),
+    "preemptible": (np.bool_, lambda offer: offer.preemptible),
+    "may_rerun": (np.bool_, lambda offer: offer.may_rerun),
+}
+
+
+def micro(amount: Decimal) -> int:
+    """Whole millionths of a US dollar. Raises ``ValueError`` for an amount that has a finer part."""
+    scaled = amount * MICRO
+    if scaled != int(scaled):
+        raise ValueError(f"{amount} USD is finer than a millionth of a dollar")
+    return int(scaled)
+
+
+def join(texts: Iterable[str]) -> str:
+    """Several texts as one word of a table."""
+    return "\n".join(texts)
+
+
+def split(text: str) -> tuple[str, ...]:
+    """The texts that were joined."""
+    return tuple(text.split("\n")) if text else ()
+
+
+def _hash(text: str) -> int:
+    return zlib.crc32(text.encode()) * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
+
+
+def _number(value: int | Decimal | None) -> float:
+    return np.nan if value is None else float(value)
+
+
+def _whole(value: np.float64) -> int | None:
+    return None if np.isnan(value) else int(value)
+
+
+def _exact(value: np.float64) -> Decimal:
+    """The shortest decimal that is this number: what was given, for anything a person writes."""
+    number = float(value)
+    return Decimal(int(number)) if number.is_integer() else Decimal(repr(number))
+
+
+def _money(value: np.int64) -> Decimal:
+    amount = Decimal(int(value)) / MICRO
+    return amount.quantize(Decimal(1)) if amount == amount.to_integral_value() else amount.normalize()
