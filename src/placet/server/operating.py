@@ -135,12 +135,12 @@ SCHEMA = Door(
 OPENAPI = Door(method="GET", path="/v1/openapi.json", summary="This description.", scope=None)
 # Each under our own name and under the one that orchestrators ask for.
 HEALTH = tuple(
-    Door(method="GET", path=path, summary="Is the process alive?", scope=None, reply=api.HealthView)
-    for path in ("/v1/health", "/healthz")
+    Door(method="GET", path=path, summary="Is the process alive?", scope=None, reply=api.HealthView, alias=alias)
+    for path, alias in (("/v1/health", False), ("/healthz", True))
 )
 READY = tuple(
-    Door(method="GET", path=path, summary="Can it do its work?", scope=None, reply=api.HealthView)
-    for path in ("/v1/ready", "/readyz")
+    Door(method="GET", path=path, summary="Can it do its work?", scope=None, reply=api.HealthView, alias=alias)
+    for path, alias in (("/v1/ready", False), ("/readyz", True))
 )
 METRICS = Door(
     method="GET",
@@ -176,3 +176,4 @@ END_TOKEN = Door(
     reply=api.TokenView,
     refusals=(problems.NOT_FOUND,),
 )
+DOORS = (OFFERS, SCHEMA, OPENAPI, *HEALTH, *READY, METRICS, TOKENS, NEW_TOKEN, END_TOKEN)

@@ -292,3 +292,4 @@ ARTIFACT = Door(
     media_type="application/octet-stream",
     refusals=(*ABSENT, problems.RANGE),
 )
+DOORS = (EVENTS, LOGS, ARTIFACTS, ARTIFACT)

@@ -13,13 +13,11 @@ from placet import __version__
 from placet.contract import api
 from placet.contract.codes import Code
 from placet.domain.errors import StoreBusy
-from placet.server import problems
+from placet.server import operating, outputs, problems, workloads
+from placet.server.description import describe
 from placet.server.doors import Doors
 from placet.server.edge import REQUEST_ID, Edge
-from placet.server.operating import Operating
-from placet.server.outputs import Outputs
-from placet.server.table import Route, route_class
-from placet.server.workloads import Workloads
+from placet.server.table import Door, Route, route_class
 
 BY_STATUS = {404: problems.NOT_FOUND, 405: problems.METHOD, 413: problems.TOO_LARGE, 415: problems.MEDIA}
 
@@ -43,8 +41,19 @@ def build_rest(doors: Doors) -> Edge:
 
 
 def routes(doors: Doors, app: FastAPI) -> tuple[Route, ...]:
-    """The whole route table."""
-    return (*Workloads(doors).routes(), *Outputs(doors).routes(), *Operating(doors, app.openapi).routes())
+    """The whole route table; a door that nothing is behind, or that is not declared, stops the start."""
+    found = (
+        *workloads.Workloads(doors).routes(),
+        *outputs.Outputs(doors).routes(),
+        *operating.Operating(doors, lambda: describe(app)).routes(),
+    )
+    assert [route.door for route in found] == list(declared()), "routes and declarations differ"
+    return found
+
+
+def declared() -> tuple[Door, ...]:
+    """Every door there is, for documentation and for tests of policy."""
+    return (*workloads.DOORS, *outputs.DOORS, *operating.DOORS)
 
 
 def _mount(app: FastAPI, route: Route, doors: Doors) -> None:
@@ -62,6 +71,7 @@ def _mount(app: FastAPI, route: Route, doors: Doors) -> None:
         summary=door.summary,
         responses=_responses(route),
         operation_id=_operation(route),
+        include_in_schema=not door.alias,
         openapi_extra=extra,
         route_class_override=route_class(route, doors.gate),
     )
@@ -78,7 +88,7 @@ def _responses(route: Route) -> dict[int | str, dict[str, Any]]:
         shown[door.status]["content"] = {"text/event-stream": {"schema": {"type": "string"}}}
     refusals: tuple[Code, ...] = (*door.refusals, problems.INTERNAL, problems.UNAVAILABLE)
     if door.scope:
-        refusals = (*refusals, problems.UNAUTHORIZED, problems.FORBIDDEN)
+        refusals = (*refusals, problems.BAD_REQUEST, problems.UNAUTHORIZED, problems.FORBIDDEN)
     for refusal in refusals:
         known = shown.setdefault(refusal.status, {"model": api.ProblemDetails, "description": ""})
         known["description"] = f"{known['description']}; {refusal.code}".removeprefix("; ")
@@ -106,7 +116,7 @@ async def _parameters(request: Request, error: Exception) -> Response:
     """A parameter that does not fit; the value itself is not repeated."""
     assert isinstance(error, RequestValidationError)
     first: Mapping[str, Any] = error.errors()[0]
-    name = str(first["loc"][-1])
+    name = str(first["loc"][1]) if len(first["loc"]) > 1 else "parameter"
     return _problem(request, problems.Refusal(problems.BAD_REQUEST, detail=f"{name}: {first['msg']}"))
 
 

@@ -47,6 +47,7 @@ class Door:
     reply: type[BaseModel] | None = None
     refusals: tuple[Code, ...] = ()
     media_type: str = "application/json"
+    alias: bool = False  # a second name for another door
     extra: Mapping[str, Any] = field(default_factory=dict)  # OpenAPI's words for what FastAPI cannot see
 
     @property

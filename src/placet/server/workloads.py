@@ -280,3 +280,4 @@ RETRY = Door(
     refusals=(*ABSENT, problems.NOT_FINAL, *KEYED),
     extra={"parameters": [_KEY_PARAMETER]},
 )
+DOORS = (SUBMIT, ESTIMATE, LIST, GET, ATTEMPTS, ACCOUNT, RESULT, CANCEL, RETRY)
