@@ -15,7 +15,7 @@ from placet.stages.scores import Scores, cost_interval, first_group, score
 
 RANKED_MAX = 20
 # A plan carries this many dropped offers with their reasons; ``why_not`` tells of all of them.
-DROPS_SHOWN = 20
+DROPS_SHOWN = 5
 
 
 def place(asked: Asked, table: OfferTable, *, seed: str) -> Plan:
@@ -90,9 +90,10 @@ def _tie_breaks(table: OfferTable, rows: NDArray[np.intp], seed: str) -> NDArray
 
 def _ranked(asked: Asked, table: OfferTable, scores: Scores, row: int) -> Ranked:
     parts = tuple((name, _plain(values[row])) for name, values in scores.parts.items() if values[row])
+    offer = table.offer(row)
     return Ranked(
-        offer=table.offer(row),
-        cost_usd=cost_interval(asked.demand, table, row),
+        offer=offer,
+        cost_usd=cost_interval(asked.demand, offer, float(scores.worst_micro[row])),
         score=Decimal(_plain(scores.total[row])),
         parts=parts or ((str(asked.spec.objective), "0"),),
     )

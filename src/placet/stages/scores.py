@@ -8,7 +8,7 @@ from typing import assert_never
 import numpy as np
 
 from placet.domain.offer_table import Numbers, OfferTable
-from placet.domain.offers import Demand, Interval
+from placet.domain.offers import Demand, Interval, Offer
 from placet.domain.spec import CapacityType, Objective, Spec
 from placet.stages.filters import UNBOUNDED_RUNTIME_S, worst_costs_micro
 
@@ -26,7 +26,7 @@ class Scores:
 
     total: Numbers
     parts: Mapping[str, Numbers]
-    likely_usd: Numbers
+    worst_micro: Numbers
 
 
 def score(spec: Spec, demand: Demand, table: OfferTable) -> Scores:
@@ -52,7 +52,7 @@ def score(spec: Spec, demand: Demand, table: OfferTable) -> Scores:
     if demand.gpu_count == 0:
         parts["unneeded_gpu"] = np.where(table.gpu_count > 0, share * 2, 0.0)
     total: Numbers = sum(parts.values(), np.zeros(len(table)))
-    return Scores(total=total, parts=parts, likely_usd=likely_usd)
+    return Scores(total=total, parts=parts, worst_micro=worst_costs_micro(demand, table))
 
 
 def _likely_micro(demand: Demand, table: OfferTable) -> Numbers:
@@ -78,19 +78,16 @@ def _base(objective: Objective, likely_usd: Numbers, table: OfferTable) -> Numbe
             assert_never(objective)
 
 
-def cost_interval(demand: Demand, table: OfferTable, row: int) -> Interval:
+def cost_interval(demand: Demand, offer: Offer, worst_micro: float) -> Interval:
     """What one attempt on one offer costs, in US dollars."""
     runtime = demand.runtime_s
-    hourly = Decimal(int(table.price_micro[row])) / 1_000_000
-    least = Decimal(int(table.minimum_charge_micro[row])) / 1_000_000
-    startup_s = Decimal(repr(float(table.startup_s[row])))
+    hourly, least, startup_s = offer.price_usd_per_hour, offer.minimum_charge_usd, offer.startup_s
     low_s = runtime.low if runtime is not None else Decimal(0)
     likely_s = runtime.likely if runtime is not None else Decimal(int(UNBOUNDED_RUNTIME_S))
-    high_micro = Decimal(repr(float(worst_costs_micro(demand, table)[row])))
     return Interval(
         low=_money(max(hourly * (low_s + startup_s) / 3600, least)),
         likely=_money(max(hourly * (likely_s + startup_s) / 3600, least)),
-        high=_money(max(high_micro / 1_000_000, least)),
+        high=_money(max(Decimal(repr(worst_micro)) / 1_000_000, least)),
         reason=runtime.reason if runtime is not None else "no bound on the run time is known; one hour is assumed",
     )
 
