@@ -141,7 +141,9 @@ def test_a_revoked_token_ends_at_once_and_its_streams_within_seconds(server: Ser
             server.client(created["token"]) as client,
             client.stream("GET", f"{BASE}/{workload_id}/events", headers=accept) as stream,
         ):
-            seen.extend(stream.iter_lines())
+            for line in stream.iter_lines():
+                seen.append(line)
+                opened.set()
         ended.set()
 
     follower = threading.Thread(target=follow)
