@@ -185,6 +185,10 @@ async def test_a_restart_of_the_server_is_survived(restartable: Restartable) -> 
         assert outcome.outcome in (AcceptOutcome.CREATED, AcceptOutcome.EXISTED)
         assert (await loaded(store, outcome.workload_id)).workload == new_workload(number)
     await wait_until_async(lambda: frozenset() in heard, 20, "the listener to say that it may have missed something")
+    await asyncio.to_thread(restartable.stop)
+    await asyncio.to_thread(restartable.start)
+    assert len(await store.load(created)) == len(created), "a restart that nobody noticed is no fault"
+    await accepted(store, 7)
     await store.close()
 
 

@@ -100,7 +100,7 @@ def test_flushes_are_switched_between_transactions(file: Path) -> None:
     seen: list[str] = []
     link.watch_statements(seen.append)
     for flush in (True, False, False, True):
-        link.begin(flush=flush)
+        link.begin(flush=flush, alone=True)
         (level,) = link.cursor.execute("PRAGMA synchronous").fetchone()  # type: ignore[attr-defined]  # the driver's own
         assert level == (2 if flush else 1)
         link.commit()
@@ -296,9 +296,7 @@ async def test_a_broken_connection_is_replaced(store: SqlStore, file: Path) -> N
     link = store._writer._link
     assert link is not None
     link.close()
-    with pytest.raises(StoreError):
-        await accepted(store, 2)
-    await accepted(store, 3)
+    await accepted(store, 2)
     assert (await store.counts())[W.ACCEPTED] == 2
 
 

@@ -34,8 +34,10 @@ def _database(url: URL) -> Database:
                 raise ValueError("a store needs a file: sqlite:///path")
             return Sqlite(Path(url.database))
         case "postgresql":
-            from placet.adapters.store.postgres import Postgres
-
+            try:
+                from placet.adapters.store.postgres import Postgres
+            except ImportError as error:
+                raise ValueError(f"PostgreSQL needs its driver, pip install 'placet[postgres]': {error}") from error
             return Postgres(url)
         case other:
             raise ValueError(f"no store for {other}; use sqlite:///path or postgresql://host/database")

@@ -110,7 +110,8 @@ class SqlStore:
             return []
         ids = list(workload_ids)
         return await self._readers.read(
-            lambda link: questions.records(link, self._specs, link.rows(link.sql.workloads_by_id, ids=link.many(ids)))
+            lambda link: questions.records(link, self._specs, link.rows(link.sql.workloads_by_id, ids=link.many(ids))),
+            one_moment=True,
         )
 
     async def next_wake_ms(self) -> int | None:
@@ -138,6 +139,10 @@ class SqlStore:
         return counted
 
     async def events(self, workload_id: str, *, after_seq: int = 0, limit: int = 200) -> Sequence[Event]:
+        """Who follows one workload by ``seq`` misses nothing: the numbers are drawn while its row is locked.
+
+        Over several workloads of a PostgreSQL database a higher number may be seen before a lower one.
+        """
         rows = await self._readers.read(
             lambda link: link.rows(link.sql.events_of, workload_id=workload_id, after_seq=after_seq, limit=limit)
         )

@@ -62,6 +62,7 @@ class Link:
         self.database = database
         self.cursor = cursor
         self.sql = statements
+        self._alone = False
 
     def run(self, statement: Statement, **params: object) -> int:
         """Execute once; returns the number of rows changed."""
@@ -88,19 +89,35 @@ class Link:
     @contextmanager
     def savepoint(self) -> Iterator[None]:
         """All of it or nothing of it, within the transaction."""
-        self.cursor.execute("SAVEPOINT item")
+        self._mark("SAVEPOINT item")
         try:
             yield
         except Exception as error:
             if not isinstance(error, Refused) and not self.database.is_fault_of_item(error):
                 raise  # the transaction as a whole is lost
+            self._undo()
+            raise
+        self._mark("RELEASE SAVEPOINT item")
+
+    def _mark(self, words: str) -> None:
+        """An item that is alone in its transaction needs no mark of its own."""
+        if not self._alone:
+            self.cursor.execute(words)
+
+    def _undo(self) -> None:
+        if self._alone:
+            self.rollback()
+            self._begin(flush=False)
+        else:
             self.cursor.execute("ROLLBACK TO SAVEPOINT item")
             self.cursor.execute("RELEASE SAVEPOINT item")
-            raise
-        self.cursor.execute("RELEASE SAVEPOINT item")
 
-    def begin(self, *, flush: bool) -> None:
-        """Open a writing transaction; with ``flush`` its commit survives a power cut."""
+    def begin(self, *, flush: bool, alone: bool) -> None:
+        """Open a writing transaction, ``alone`` for one item; with ``flush`` its commit survives a power cut."""
+        self._alone = alone
+        self._begin(flush=flush)
+
+    def _begin(self, *, flush: bool) -> None:
         raise NotImplementedError
 
     def begin_reading(self) -> None:

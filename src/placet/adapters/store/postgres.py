@@ -48,9 +48,8 @@ FAULTS_OF_ITEM = (
     psycopg.DataError,
     psycopg.ProgrammingError,
     psycopg.NotSupportedError,
-    OverflowError,
-    ValueError,
 )
+FAULTS_OF_DATABASE = (psycopg.Error, OSError, MemoryError)
 WORTH_REPEATING = (DeadlockDetected, SerializationFailure)
 
 
@@ -64,7 +63,7 @@ class PostgresLink(Link):
         self._connection = connection
         self._sender = database.sender
 
-    def begin(self, *, flush: bool) -> None:
+    def _begin(self, *, flush: bool) -> None:
         self.cursor.execute("BEGIN")
         if not flush:
             self.cursor.execute("SET LOCAL synchronous_commit = off")
@@ -119,7 +118,7 @@ class Postgres:
         return Listener(self._connect, self.sender, changed).start()
 
     def is_fault_of_item(self, error: Exception) -> bool:
-        return isinstance(error, FAULTS_OF_ITEM)
+        return isinstance(error, FAULTS_OF_ITEM) or not isinstance(error, FAULTS_OF_DATABASE)
 
     def is_worth_repeating(self, error: Exception) -> bool:
         return isinstance(error, WORTH_REPEATING)

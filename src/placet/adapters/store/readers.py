@@ -22,11 +22,11 @@ class Readers:
         self._links: set[Link] = set()
         self._open = True
 
-    async def read(self, act: Callable[[Link], T]) -> T:
-        """What ``act`` reads in one transaction."""
+    async def read(self, act: Callable[[Link], T], *, one_moment: bool = False) -> T:
+        """What ``act`` reads; with ``one_moment`` all its statements see the same state of the database."""
         if not self._open:
             raise StoreError("the store is closed")
-        return await asyncio.get_running_loop().run_in_executor(self._pool, self._read, act)
+        return await asyncio.get_running_loop().run_in_executor(self._pool, self._read, act, one_moment)
 
     def close(self) -> None:
         """Blocks until the reads under way are done."""
@@ -36,11 +36,11 @@ class Readers:
             link.close()
         self._links.clear()
 
-    def _read(self, act: Callable[[Link], T]) -> T:
+    def _read(self, act: Callable[[Link], T], one_moment: bool) -> T:
         known: Link | None = getattr(self._mine, "link", None)
         if known is not None:
             try:
-                return self._once(known, act)
+                return _once(known, act, one_moment)
             except Exception as error:
                 self._drop(known)
                 if self._database.is_fault_of_item(error):
@@ -49,17 +49,11 @@ class Readers:
             link = self._database.connect(writes=False)
             self._links.add(link)
             self._mine.link = link
-            return self._once(link, act)
+            return _once(link, act, one_moment)
         except Exception as error:
             if self._mine.__dict__.get("link") is not None:
                 self._drop(self._mine.link)
             raise self._database.translate(error, committing=False) from error
-
-    def _once(self, link: Link, act: Callable[[Link], T]) -> T:
-        link.begin_reading()
-        outcome = act(link)
-        link.commit()
-        return outcome
 
     def _drop(self, link: Link) -> None:
         self._mine.link = None
@@ -68,3 +62,12 @@ class Readers:
             link.close()
         except Exception:  # noqa: BLE001, S110 - it is broken already; that is why we leave it
             pass
+
+
+def _once(link: Link, act: Callable[[Link], T], one_moment: bool) -> T:
+    if not one_moment:
+        return act(link)
+    link.begin_reading()
+    outcome = act(link)
+    link.commit()
+    return outcome

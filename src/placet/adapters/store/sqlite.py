@@ -34,9 +34,8 @@ FAULTS_OF_ITEM = (
     sqlite3.DataError,
     sqlite3.InterfaceError,
     sqlite3.ProgrammingError,
-    OverflowError,
-    ValueError,
 )
+FAULTS_OF_DATABASE = (sqlite3.Error, OSError, MemoryError)
 
 
 class SqliteLink(Link):
@@ -47,7 +46,7 @@ class SqliteLink(Link):
         self._connection = connection
         self._flushes = True
 
-    def begin(self, *, flush: bool) -> None:
+    def _begin(self, *, flush: bool) -> None:
         if flush is not self._flushes:
             self.cursor.execute(f"PRAGMA synchronous={'FULL' if flush else 'NORMAL'}")
             self._flushes = flush
@@ -116,8 +115,9 @@ class Sqlite:
         return lambda: None
 
     def is_fault_of_item(self, error: Exception) -> bool:
-        # Told of a closed connection too, in which there is no transaction left to be as good as before.
-        return isinstance(error, FAULTS_OF_ITEM) and "closed database" not in str(error)
+        # A closed connection is told in the same way; in it there is no transaction left to be as good as before.
+        ours = isinstance(error, FAULTS_OF_ITEM) and "closed database" not in str(error)
+        return ours or not isinstance(error, FAULTS_OF_DATABASE)
 
     def is_worth_repeating(self, error: Exception) -> bool:  # noqa: ARG002 - the busy timeout has repeated enough
         return False

@@ -102,10 +102,10 @@ class Writer:
     def _transact(self, items: Sequence[Item]) -> tuple[Fault | None, frozenset[str]]:
         """One transaction for all; on a fault nothing of it was written, or nobody knows."""
         for left in reversed(range(TRIES)):
-            committing = False
+            committing, known = False, self._link
             try:
                 link = self._connected()
-                link.begin(flush=any(item.flush for item in items))
+                link.begin(flush=any(item.flush for item in items), alone=len(items) == 1)
                 execute(link, items)
                 touched = frozenset().union(*(item.touched for item in items))
                 if touched:
@@ -115,7 +115,10 @@ class Writer:
                 return None, touched
             except Exception as error:  # noqa: BLE001 - whatever happened, the callers must hear of it and the thread live on
                 self._recover()
-                if committing or not left or not self._database.is_worth_repeating(error):
+                # A connection that died while nobody used it, say by a restart of the server, is no reason to refuse.
+                died = known is not None and self._link is None
+                again = died or self._database.is_worth_repeating(error)
+                if committing or not left or not again:
                     return partial(self._database.translate, error, committing=committing), frozenset()
         raise AssertionError("the last try returns")
 
