@@ -52,6 +52,10 @@ def need_group(kind: str, tmp_path: Path) -> None:
         pytest.skip(f"this machine gives no control group for {kind}")
 
 
+def content(path: Path) -> bytes:
+    return path.read_bytes() if path.is_file() else b""
+
+
 def own_groups(pid: int | None) -> str:
     return Path(f"/proc/{pid}/cgroup").read_text()
 
@@ -292,3 +296,37 @@ async def test_a_program_is_born_inside_its_group(world: LocalWorld, tmp_path: P
     await world.run(launch_of(shell("cat /proc/self/cgroup", resources=resources(**limits)), "born"))
     lines = world.path("born", "logs", "stdout").read_text().splitlines()
     assert any(line.startswith("0::") and "placet-" in line for line in lines)
+
+
+async def test_secrets_are_not_written_to_disk(world: LocalWorld) -> None:
+    spec = shell("echo $TOKEN | wc -c; sleep 600", environment=(("TOKEN", "canary-secret-value"),))
+    provider = await world.provider()
+    handle = await provider.submit(launch_of(spec, "secret"))
+    await in_phase(provider, handle, Phase.RUNNING)
+    wait_until(lambda: world.path("secret", "logs", "stdout").exists(), 10, "the first line")
+    assert world.path("secret", "logs", "stdout").read_text() == "20\n"
+    await provider.cancel(handle, 0)
+    await ended(provider, handle)
+    for folder, _, names in os.walk(world.folder):
+        for name in names:
+            path = Path(folder, name)
+            assert b"canary-secret-value" not in content(path)
+
+
+async def test_a_full_disk_delays_the_record_and_loses_nothing(world: LocalWorld) -> None:
+    provider = await world.provider()
+    handle = await provider.submit(launch_of(shell("mkfifo f; read x < f; exit 4"), "full"))
+    await in_phase(provider, handle, Phase.RUNNING)
+    fifo = world.path("full", "work", "f")
+    wait_until(fifo.exists, 10, "the pipe")
+    # A folder in the place of the new record: it cannot be written, as on a full disk.
+    obstacle = world.path("full", "exit.json.new")
+    obstacle.mkdir()
+    fifo.write_text("go on\n")
+    await in_phase(provider, handle, Phase.COLLECTING)
+    assert (await observe(provider, handle)).exit_code is None
+    obstacle.rmdir()
+    seen = await ended(provider, handle)
+    assert seen.exit_code == 4
+    assert "record_delayed_by" in dict(seen.evidence)
+    assert (await world.run(launch_of(process_spec("/bin/true"), "after"))).computed

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from placet.domain.allocations import Phase
 from placet.domain.failures import Cause
 from placet.domain.spec import Runtime, RuntimeKind, Spec
-from placet.testing.conformance.provider import ended, read
-from tests.support.local import LocalWorld, launch_of, outputs
+from placet.testing.conformance.provider import ended, in_phase, read
+from tests.support.local import LocalWorld, alive, launch_of, outputs
+from tests.support.waiting import wait_until
 
 
 def wheel(folder: Path, name: str, version: str, module: str) -> None:
@@ -136,3 +138,29 @@ async def test_an_option_is_no_requirement(world: LocalWorld) -> None:
     provider = await world.provider()
     with pytest.raises(InvalidRequest, match="pinned"):
         await provider.submit(launch_of(python_spec("print(1)", "--index-url=http://x"), "option"))
+
+
+async def test_a_build_can_be_followed_and_stopped(tmp_path: Path) -> None:
+    slow = tmp_path / "slow-uv"
+    slow.write_text("#!/bin/sh\necho building in $UV_CACHE_DIR\nsleep 600\n")
+    slow.chmod(0o755)
+    world = LocalWorld(folder=tmp_path / "local", options={"uv": str(slow)})
+    provider = await world.provider()
+    spec = python_spec("print(1)", "greeting==1.0")
+    first, second = [await provider.submit(launch_of(spec, key)) for key in ("one", "two")]
+    await in_phase(provider, second, Phase.PREPARING)
+    log = world.path("two", "logs", "install")
+    wait_until(lambda: log.exists() and log.stat().st_size, 20, "the first words of the build")
+    for handle in (first, second):
+        chunks = await read(provider, handle, "install", 0)
+        assert b"building in" in b"".join(chunk.data for chunk in chunks)
+        assert not any(chunk.final for chunk in chunks)
+    await provider.cancel(first, 0)
+    seen = await ended(provider, first)
+    assert seen.cause is Cause.STOPPED
+    assert dict(seen.evidence)["ran"] == "no"
+    assert alive(str(slow))
+    await provider.cancel(second, 0)
+    await ended(provider, second)
+    wait_until(lambda: not alive(str(slow)), 10, "the build to end")
+    await world.close()

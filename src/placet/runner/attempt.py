@@ -39,11 +39,15 @@ class Attempt:
         self.permit_asks = 0
         # The running program.
         self.pid = 0
+        # When the main process was reaped; its number may belong to a stranger from then on.
+        self.ended_ticks: int | None = None
         self.report = -1
         self.sandboxed = False
         self.inner_status: int | None = None
         self.group: Group | None = None
         self.streams: dict[str, Stream] = {}
+        # The log of an environment in the making, which belongs to its build.
+        self.install: Stream | None = None
         self.timers: dict[str, Timer] = {}
         self.errand_pid = 0
         # Why it is being ended, once it is; the first reason stays.
@@ -61,6 +65,8 @@ class Attempt:
         self.evidence: Json = {}
         self.logs: Json = {}
         self.delivery: Json = {"outputs": [], "missing": [], "skipped": []}
+        # Nothing of the end is told before its record is on the disk.
+        self.recorded = False
         self.release_wanted = False
 
     @property
@@ -128,6 +134,7 @@ class Attempt:
 
     def restore(self, record: Json) -> None:
         """Take over an exit record of an earlier supervisor."""
+        self.recorded = True
         self.incarnation = str(record.get("incarnation") or self.incarnation)
         self.sequence = int(record.get("sequence") or 0)
         self.cause = record.get("cause")
@@ -144,11 +151,13 @@ class Attempt:
 
     def observation(self) -> Json:
         """All that is known now."""
-        ended = self.cause is not None and self.phase in (causes.EXITED, causes.COLLECTING, causes.ENDED)
+        ended = self.recorded
         launch = self.launch
-        logs = self.logs
-        if not ended and self.streams:
-            logs = {name: stream.account() for name, stream in self.streams.items()}
+        logs = dict(self.logs)
+        if not ended:
+            logs.update({name: stream.account() for name, stream in self.streams.items()})
+            if self.install is not None:
+                logs[causes.INSTALL] = {**self.install.account(), "sealed": False}
         document: Json = {
             "key": self.key,
             "nonce": launch.nonce,

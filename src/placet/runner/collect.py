@@ -28,7 +28,8 @@ AT_ONCE_BYTES = 4 * 1024 * 1024
 AT_ONCE_ENTRIES = 256
 PIECE_BYTES = 1024 * 1024
 ENTRIES_MAX = 1_000_000
-TRIES_MAX = 2
+TRIES_MAX = 5
+TRY_AGAIN_S = 0.2
 
 
 class Collecting:
@@ -56,17 +57,23 @@ class Collecting:
 
     def _fork(self, attempt: Attempt, tries: int) -> None:
         outputs = attempt.launch.outputs
-        attempt.errand_pid = fork_call(lambda: _collect_all(attempt.folder, outputs))
+        try:
+            attempt.errand_pid = fork_call(lambda: _collect_all(attempt.folder, outputs))
+        except OSError:
+            self._collected(attempt, tries)
+            return
         self._world.loop.child(attempt.errand_pid, lambda _status, _usage: self._collected(attempt, tries))
 
     def _collected(self, attempt: Attempt, tries: int) -> None:
         attempt.errand_pid = 0
         manifest = read_record(attempt.path("outputs.json"))
         if manifest is None and tries < TRIES_MAX:
-            self._fork(attempt, tries + 1)
+            # A full disk or a crowded machine passes.
+            pause_s = TRY_AGAIN_S * 4.0 ** (tries - 1)
+            attempt.timers["collect"] = self._world.loop.later(pause_s, lambda: self._fork(attempt, tries + 1))
             return
         if manifest is None:
-            attempt.note("collection_failed", "the collecting process ended without a manifest")
+            attempt.note("collection_failed", f"no manifest after {tries} tries; the supervisor's log says why")
             missing = [output.name for output in attempt.launch.outputs]
             manifest = {"outputs": [], "missing": missing, "skipped": []}
         self._finish(attempt, manifest)

@@ -49,9 +49,10 @@ NETWORK_WORDS = (
 class Build:
     """One environment in the making and the attempts that wait for it."""
 
-    def __init__(self, folder: str, python: Python) -> None:
+    def __init__(self, folder: str, number: int, python: Python) -> None:
         self.folder = folder
-        self.temporary = f"{folder}.building-{os.getpid()}"
+        self.temporary = f"{folder}.building-{os.getpid()}-{number}"
+        self.log = self.temporary + ".log"
         self.python = python
         self.waiting: dict[Attempt, Answer] = {}
         self.stream: Stream | None = None
@@ -60,6 +61,7 @@ class Build:
         self.report = -1
         self.steps: list[list[str]] = []
         self.over_time = False
+        self.killed = False
         self.timer: Any = None
 
 
@@ -69,6 +71,7 @@ class Environments:
     def __init__(self, world: World) -> None:
         self._world = world
         self._builds: dict[str, Build] = {}
+        self._count = 0
 
     @property
     def busy(self) -> bool:
@@ -85,6 +88,12 @@ class Environments:
         if not settings.uv:
             answer("", "requirements need uv, which was not found")
             return
+        try:
+            self._need(attempt, python, answer)
+        except OSError as error:
+            answer("", f"cannot prepare an environment: {error}")
+
+    def _need(self, attempt: Attempt, python: Python, answer: Answer) -> None:
         folder = os.path.join(self._world.layout.environments, self._digest(python))
         interpreter = os.path.join(folder, "bin", "python")
         if folder not in self._builds and os.path.exists(os.path.join(folder, "ready.json")):
@@ -93,17 +102,23 @@ class Environments:
             return
         build = self._builds.get(folder)
         if build is None:
-            build = self._builds[folder] = Build(folder, python)
-            build.waiting[attempt] = answer
+            self._count += 1
+            build = Build(folder, self._count, python)
             self._begin(build)
+            self._builds[folder] = build
         build.waiting[attempt] = answer
-        if build.stream is not None:
-            self._show_log(build, attempt)
+        attempt.install = build.stream
+        self._show_log(build, attempt)
 
     def leave(self, attempt: Attempt) -> None:
         """The attempt waits no more; a build that nobody waits for is ended."""
         for build in list(self._builds.values()):
-            if build.waiting.pop(attempt, None) is not None and not build.waiting:
+            if build.waiting.pop(attempt, None) is None:
+                continue
+            self._seal(build, attempt)
+            if not build.waiting:
+                # Whoever comes now gets a build of its own and not the end of this one.
+                self._builds.pop(build.folder, None)
                 self._kill(build)
 
     def remove_unfinished(self) -> None:
@@ -111,11 +126,9 @@ class Environments:
         with contextlib.suppress(OSError):
             for name in os.listdir(self._world.layout.environments):
                 path = os.path.join(self._world.layout.environments, name)
-                if ".building-" in name:
-                    remove_tree(path)
-                elif name.endswith(".log"):
+                if name.endswith(".log"):
                     os.unlink(path)
-                elif _unused_days(path) > KEPT_DAYS:
+                elif ".building-" in name or _unused_days(path) > KEPT_DAYS:
                     remove_tree(path)
 
     def _digest(self, python: Python) -> str:
@@ -141,7 +154,7 @@ class Environments:
             build.steps.append([uv, "pip", "install", "--no-config", "--python", interpreter, "-r", requirements])
             if all("--hash=" in line for line in python.requirements):
                 build.steps[-1].append("--require-hashes")
-        build.stream = Stream(world.loop, causes.INSTALL, build.folder + ".log", LOG_BYTES_MAX, lambda: None)
+        build.stream = Stream(world.loop, causes.INSTALL, build.log, LOG_BYTES_MAX, lambda: None)
         with open(build.stream.path, "wb"):
             pass
         build.group = world.groups.acquire(None, None, 4096)
@@ -173,7 +186,8 @@ class Environments:
         try:
             build.pid = world.spawner.start(program)
         except OSError as error:
-            self._finish(build, f"cannot start uv: {error}")
+            failure = f"cannot start uv: {error}"
+            self._world.loop.later(0.0, lambda: self._finish(build, failure))
             return
         finally:
             os.close(end)
@@ -194,54 +208,65 @@ class Environments:
             build.stream.drain()
             build.stream.close()
         code, signal = signalled(status)
-        if code == 0 and build.steps:
+        if build.over_time:
+            self._finish(build, f"took longer than {self._world.settings.build_limit_s:g} s")
+        elif build.killed:
+            self._finish(build, "nobody waited for it any more")
+        elif code == 0 and build.steps:
             self._step(build)
         elif code == 0:
             self._finish(build, self._publish(build))
-        elif build.over_time:
-            self._finish(build, f"took longer than {self._world.settings.build_limit_s:g} s")
         else:
             how = f"exit code {code}" if code is not None else f"signal {signal}"
-            self._finish(build, "uv ended with {}: {}".format(how, _tail(build.folder + ".log")))
+            self._finish(build, f"uv ended with {how}: {_tail(build.log)}")
 
     def _publish(self, build: Build) -> str:
         venv = os.path.join(build.temporary, "env")
         ready = {"requirements": list(build.python.requirements), "made_ms": wall_ms()}
         try:
             write_record(os.path.join(venv, "ready.json"), ready)
-            remove_tree(build.folder)
-            os.rename(venv, build.folder)
+            if not os.path.exists(os.path.join(build.folder, "ready.json")):
+                remove_tree(build.folder)
+                os.rename(venv, build.folder)
         except OSError as error:
             return f"cannot keep the environment: {error}"
         return ""
 
     def _finish(self, build: Build, failure: str) -> None:
         build.timer.cancel()
-        self._builds.pop(build.folder, None)
+        if self._builds.get(build.folder) is build:
+            del self._builds[build.folder]
         if build.group is not None and not build.group.members():
             self._world.groups.give_back(build.group)
         # A failed build may have left a large tree.
-        pid = fork_call(lambda: remove_tree(build.temporary))
-        self._world.loop.child(pid, lambda _status, _usage: None)
+        with contextlib.suppress(OSError):
+            pid = fork_call(lambda: remove_tree(build.temporary))
+            self._world.loop.child(pid, lambda _status, _usage: None)
         for attempt, answer in list(build.waiting.items()):
-            if build.stream is not None:
-                attempt.logs[causes.INSTALL] = build.stream.account()
+            self._seal(build, attempt)
             answer("" if failure else os.path.join(build.folder, "bin", "python"), failure)
         with contextlib.suppress(OSError):
-            os.unlink(build.folder + ".log")
+            os.unlink(build.log)
 
     def _show_log(self, build: Build, attempt: Attempt) -> None:
         path = attempt.path("logs", causes.INSTALL)
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         with contextlib.suppress(OSError):
-            os.link(build.folder + ".log", path)
+            os.link(build.log, path)
+
+    def _seal(self, build: Build, attempt: Attempt) -> None:
+        """For this attempt the log ends here."""
+        attempt.install = None
+        if build.stream is not None:
+            attempt.logs[causes.INSTALL] = {**build.stream.account(), "sealed": True}
 
     def _over_time(self, build: Build) -> None:
         build.over_time = True
         self._kill(build)
 
     def _kill(self, build: Build) -> None:
-        build.steps = []
+        # From here on nothing of it may be published, however well its present step ends.
+        build.killed = True
         if build.group is not None:
             build.group.kill()
         if build.pid:

@@ -45,7 +45,11 @@ class Group:
         """Every process in the group that is not yet dead."""
         data = b""
         while True:
-            piece = os.pread(self.members_file, 65536, len(data))
+            try:
+                piece = os.pread(self.members_file, 65536, len(data))
+            except OSError:
+                # Somebody removed the group, which the kernel allows for empty ones only.
+                return []
             data += piece
             if len(piece) == 0:
                 return [int(line) for line in data.split()]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 PERMIT_AGAIN_S = 1.0
 PERMIT_AGAIN_MOST_S = 60.0
 # Keys that must never start again, remembered at most this many.
-CLOSED_KEYS_MAX = 200_000
+CLOSED_KEYS_MAX = 50_000
 TRASH_PAUSE_S = 0.5
 SWEEP_AGAIN_S = 0.25
 
@@ -81,6 +81,8 @@ class Keeper:
         if self.retiring:
             raise Refusal(causes.REFUSED_RETIRING, "this supervisor takes nothing new")
         _check_inputs(launch)
+        if launch.sandbox == "bubblewrap" and self.world.bubblewrap is None:
+            raise Refusal(causes.REFUSED_INVALID, "this launch insists on bubblewrap, which cannot be used here")
         short = self.world.capacity.reserve(launch.key, launch.reserve)
         if short is not None:
             raise Refusal(causes.REFUSED_NO_CAPACITY, short)
@@ -88,7 +90,12 @@ class Keeper:
         try:
             if not self._spares.take(attempt.folder):
                 os.mkdir(attempt.folder, 0o700)
-            record = {"launch": document, "boot_id": self.world.boot_id, "supervisor": self.world.identity}
+            # Secrets are in the environment only, and a later supervisor has no use for it.
+            record = {
+                "launch": {**document, "env": {}},
+                "boot_id": self.world.boot_id,
+                "supervisor": self.world.identity,
+            }
             write_record(attempt.path("launch.json"), record)
         except OSError as error:
             self.world.capacity.give_back(launch.key)
@@ -188,16 +195,17 @@ class Keeper:
             self._delete(attempt)
 
     def _delete(self, attempt: Attempt) -> bool:
+        if attempt.folders != FOLDERS[:1] or not self._spares.put(attempt.folder):
+            self._trash_count += 1
+            trash = os.path.join(self.world.layout.trash, f"{os.getpid()}-{self._trash_count}")
+            try:
+                os.rename(attempt.folder, trash)
+            except FileNotFoundError:
+                pass  # gone is what was wanted
+            except OSError:
+                return False
+            self._empty_trash()
         self.attempts.pop(attempt.key, None)
-        if attempt.folders == FOLDERS[:1] and self._spares.put(attempt.folder):
-            return True
-        self._trash_count += 1
-        trash = os.path.join(self.world.layout.trash, f"{os.getpid()}-{self._trash_count}")
-        try:
-            os.rename(attempt.folder, trash)
-        except FileNotFoundError:
-            return True
-        self._empty_trash()
         return True
 
     def _empty_trash(self) -> None:
@@ -212,7 +220,11 @@ class Keeper:
         if not names:
             self._trash_pid = 0
             return
-        self._trash_pid = fork_call(lambda: _remove_all(trash, names))
+        try:
+            self._trash_pid = fork_call(lambda: _remove_all(trash, names))
+        except OSError:
+            self._trash_emptied()
+            return
         self.world.loop.child(self._trash_pid, lambda _status, _usage: self._trash_emptied())
 
     def _trash_emptied(self) -> None:

@@ -84,7 +84,11 @@ class Preparing:
         if not remote:
             self._prepared(attempt, interpreter)
             return
-        pid = fork_call(lambda: _fetch_all(attempt, remote))
+        try:
+            pid = fork_call(lambda: _fetch_all(attempt, remote))
+        except OSError as error:
+            self._failed(attempt, causes.CAUSE_START_FAILED, f"cannot start the download: {error}")
+            return
         attempt.errand_pid = pid
         self._world.loop.child(pid, lambda status, _usage: self._fetched(attempt, pid, status, interpreter))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,16 +29,26 @@ def become_subreaper() -> bool:
         return False
 
 
-def belonging(key: str, session: int | None) -> list[int]:
-    """Living processes of the attempt: of its session, descended from one of those, or carrying its mark."""
+def ticks_now() -> int:
+    """The time in which the process table counts starts: clock ticks since the machine came up."""
+    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))
+
+
+def belonging(key: str, session: int, ended_ticks: int | None) -> list[int]:
+    """Living processes of the attempt: of its session, descended from one of those, or carrying its mark.
+
+    ``ended_ticks`` is when its main process was reaped: after that its number, and so the number of its session, may be
+    given to a stranger, who is known by having started later.
+    """
     parents: dict[int, int] = {}
     found: set[int] = set()
     mark = (MARKER + "=" + key).encode("ascii")
-    for pid, state, parent, sid in _table():
+    for pid, state, parent, sid, began_ticks in _table():
         if state in "ZX" or pid == os.getpid():
             continue
         parents[pid] = parent
-        if sid == session or mark in _environment(pid):
+        in_session = sid == session and (ended_ticks is None or began_ticks <= ended_ticks)
+        if in_session or mark in _environment(pid):
             found.add(pid)
     grown = True
     while grown:
@@ -53,7 +64,7 @@ def marked() -> dict[str, list[int]]:
     """Every living process that carries the mark of any attempt, by its key."""
     found: dict[str, list[int]] = {}
     prefix = (MARKER + "=").encode("ascii")
-    for pid, state, _, _ in _table():
+    for pid, state, _, _, _ in _table():
         if state not in "ZX" and pid != os.getpid():
             for entry in _environment(pid):
                 if entry.startswith(prefix):
@@ -68,8 +79,8 @@ def kill(pids: list[int]) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def _table() -> Iterator[tuple[int, str, int, int]]:
-    """Number, state, parent and session of every process."""
+def _table() -> Iterator[tuple[int, str, int, int, int]]:
+    """Number, state, parent, session and start of every process."""
     try:
         names = os.listdir("/proc")
     except OSError:
@@ -81,7 +92,7 @@ def _table() -> Iterator[tuple[int, str, int, int]]:
                     fields = file.read().rpartition(b")")[2].split()
             except OSError:
                 continue
-            yield int(name), fields[0].decode("ascii"), int(fields[1]), int(fields[3])
+            yield int(name), fields[0].decode("ascii"), int(fields[1]), int(fields[3]), int(fields[19])
 
 
 def _environment(pid: int) -> list[bytes]:

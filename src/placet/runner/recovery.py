@@ -101,4 +101,5 @@ def _record_loss(world: World, attempt: Attempt) -> None:
             attempt.streams[name] = stream
     attempt.enter(causes.EXITED)
     write_record(attempt.path("exit.json"), attempt.exit_record())
+    attempt.recorded = True
     attempt.streams = {}

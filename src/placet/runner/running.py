@@ -30,6 +30,7 @@ LEFT_ALIVE_FIRST_S = 0.002
 LEFT_ALIVE_MOST_S = 1.0
 DISK_SCAN_S = 0.5
 HELD_PIPE_S = 0.2
+RECORD_AGAIN_S = 1.0
 # This process is in the group for the moment in which it starts the program.
 ROOM_FOR_US = 8
 
@@ -228,7 +229,7 @@ class Running:
         if attempt.group is not None:
             attempt.group.kill()
         else:
-            processes.kill(processes.belonging(attempt.key, attempt.pid))
+            processes.kill(processes.belonging(attempt.key, attempt.pid, None))
         # The main process may not have joined its group yet.
         processes.kill([attempt.pid])
         if "grace" in attempt.timers:
@@ -236,6 +237,7 @@ class Running:
 
     def _main_ended(self, attempt: Attempt, status: int, usage: resource.struct_rusage) -> None:
         attempt.cancel_timers()
+        attempt.ended_ticks = processes.ticks_now()
         self._read_report(attempt)
         self._close_report(attempt)
         attempt.exited_ms = wall_ms()
@@ -262,7 +264,7 @@ class Running:
     def _alive(self, attempt: Attempt) -> list[int]:
         if attempt.group is not None:
             return attempt.group.members()
-        return processes.belonging(attempt.key, attempt.pid)
+        return processes.belonging(attempt.key, attempt.pid, attempt.ended_ticks)
 
     def _conclude(self, attempt: Attempt, status: int) -> None:
         attempt.cancel_timers()
@@ -302,15 +304,27 @@ class Running:
             attempt.signal = None
 
     def _settle(self, attempt: Attempt) -> None:
-        """Write the exit record, then free what the attempt held, then go on."""
+        """Free what the attempt held and write the exit record; nothing is told before that is done."""
         attempt.cancel_timers()
         attempt.enter(causes.EXITED)
-        write_record(attempt.path("exit.json"), attempt.exit_record())
         if attempt.group is not None:
             self._world.groups.give_back(attempt.group)
             attempt.group = None
         self._world.capacity.give_back(attempt.key)
         self._world.capacity_changed = True
+        self._record(attempt)
+
+    def _record(self, attempt: Attempt) -> None:
+        try:
+            write_record(attempt.path("exit.json"), attempt.exit_record())
+        except OSError as error:
+            if os.path.isdir(attempt.folder):
+                # A full disk passes; an outcome that was told and then forgotten would not.
+                attempt.note("record_delayed_by", str(error))
+                attempt.timers["record"] = self._world.loop.later(RECORD_AGAIN_S, lambda: self._record(attempt))
+                return
+            attempt.note("record_impossible", "the folder of the attempt was deleted")
+        attempt.recorded = True
         self._world.changed(attempt)
         self._exited(attempt)
 

@@ -11,6 +11,7 @@ import os
 import resource
 import signal
 import stat
+import traceback
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -132,20 +133,20 @@ class Spawner:
             os._exit(127)
 
 
-def fork_call(call: Callable[[], None], quiet: int = -1) -> int:
-    """The pid of a forked child that makes the call and exits 0, or 1 after an exception (written to ``quiet``)."""
+def fork_call(call: Callable[[], None]) -> int:
+    """The pid of a forked child that makes the call and exits 0, or 1 after an exception. Raises ``OSError``."""
     pid = os.fork()
     if pid == 0:
         status = 1
         try:
             os.setsid()
             signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            # Above all the lock and the socket: a child that outlives us must not hold them.
+            os.closerange(3, os.sysconf("SC_OPEN_MAX"))
             call()
             status = 0
-        except BaseException as error:  # noqa: BLE001 - nothing may leave a forked child but its exit
-            if quiet >= 0:
-                os.write(quiet, f"{type(error).__name__}: {error}".encode("utf-8", "replace"))
+        except BaseException:  # noqa: BLE001 - nothing may leave a forked child but its exit
+            os.write(2, traceback.format_exc().encode("utf-8", "replace"))
         finally:
             os._exit(status)
     return pid

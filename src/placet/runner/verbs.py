@@ -58,6 +58,8 @@ class Desk:
             reply["refused"] = {"code": refusal.code, "detail": refusal.detail}
         except Invalid as invalid:
             reply["refused"] = {"code": causes.REFUSED_INVALID, "detail": str(invalid)}
+        except OSError as error:
+            reply["refused"] = {"code": causes.REFUSED_FAULT, "detail": str(error)}
         except (TypeError, ValueError, KeyError, AttributeError) as error:
             detail = f"{type(error).__name__}: {error}"
             reply["refused"] = {"code": causes.REFUSED_INVALID, "detail": detail}

@@ -61,7 +61,25 @@ class World:
         self.settings = Settings()
         self.spawner = Spawner()
         self.changed_now: set[Attempt] = set()
+        self._probe_sandbox()
         self.capacity_changed = False
+
+    def _probe_sandbox(self) -> None:
+        """Bubblewrap may be installed and yet forbidden; what needs it before this is known finds out by itself."""
+        if self.bubblewrap is None:
+            return
+        line = [self.bubblewrap, "--ro-bind", "/", "/", "--unshare-pid", "--", "/bin/true"]
+        quiet = [(os.POSIX_SPAWN_OPEN, target, os.devnull, os.O_RDWR, 0) for target in (0, 1, 2)]
+        try:
+            pid = os.posix_spawn(self.bubblewrap, line, {}, file_actions=quiet)
+        except OSError:
+            self.bubblewrap = None
+            return
+        self.loop.child(pid, lambda status, _usage: self._probed(status))
+
+    def _probed(self, status: int) -> None:
+        if status != 0:
+            self.bubblewrap = None
 
     def changed(self, attempt: Attempt) -> None:
         """Controllers are told at the end of the turn."""
