@@ -1,0 +1,244 @@
+"""The command line as a person and a script use it: real processes, one data folder, exit codes that tell."""
+
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from placet.cli.main import run
+from tests.support.served import Served, served
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("cli") / "data") as running:
+        yield running
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How one command line ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+class Shell:
+    """Runs command lines against one data folder, in one working folder, in this process for speed."""
+
+    def __init__(self, folder: Path, patch: pytest.MonkeyPatch, capture: pytest.CaptureFixture[str]) -> None:
+        self.folder = folder
+        self.patch = patch
+        self._capture = capture
+
+    def __call__(self, *arguments: str, given: str = "") -> Ended:
+        self.patch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
+        self._capture.readouterr()
+        code = run(list(arguments))
+        told = self._capture.readouterr()
+        return Ended(code, told.out, told.err)
+
+    def document(self, *arguments: str, code: int = 0) -> Any:
+        """The one JSON document on stdout."""
+        ended = self(*arguments, "--json") if "--" not in arguments else self("--json", *arguments)
+        assert ended.returncode == code, (ended.stdout, ended.stderr)
+        return json.loads(ended.stdout)
+
+
+@pytest.fixture
+def shell(server: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    monkeypatch.setenv("PLACET_DATA_DIR", str(server.data))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.chdir(tmp_path)
+    return Shell(tmp_path, monkeypatch, capsys)
+
+
+def process(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    """The same in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "placet", *arguments], capture_output=True, text=True, timeout=50, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def done(server: Served) -> str:
+    workload_id = server.submit(
+        "sh",
+        "-c",
+        "echo out; printf 'red: \\033[31mred\\n' >&2; echo hello > \"$PLACET_OUTPUTS/a\"",
+        name="cli-life",
+        labels={"team": "cli"},
+        outputs=[{"name": "a", "path": "/outputs/a"}],
+    )
+    assert server.wait(workload_id)["state"] == "succeeded"
+    return workload_id
+
+
+def test_looking_at_a_workload(shell: Shell, done: str) -> None:
+    assert [one["id"] for one in shell.document("ls", "--label", "team=cli")] == [done]
+    assert shell.document("show", done)["state"] == "succeeded"
+    assert len(shell.document("account", "cli-life")["answers"]) == 9
+    assert shell.document("result", done[:20])["workload_id"] == done
+    lines = shell("events", done, "--json").stdout.splitlines()
+    assert [json.loads(line)["seq"] for line in lines] == sorted(json.loads(line)["seq"] for line in lines)
+    assert shell.document("offers")[0]["provider"] == "local"
+
+
+def test_words_for_people(shell: Shell, done: str) -> None:
+    listed = shell("ls").stdout.splitlines()
+    assert listed[0].split("\t")[:3] == ["id", "name", "state"]
+    assert "succeeded" in shell("show", done).stdout
+    assert "accepted" in shell("account", done).stdout
+    assert "sha256" in shell("result", done).stdout
+
+
+def test_logs_go_where_they_came_from(shell: Shell, done: str) -> None:
+    both = shell("logs", done)
+    assert both.stdout == "out\n"
+    assert both.stderr == "red: \x1b[31mred\n"
+    assert shell("logs", done, "--stream", "stderr").stdout == "red: \x1b[31mred\n"
+    followed = shell("logs", "-f", done)
+    assert followed.stdout == "out\n"
+    pieces = [json.loads(line) for line in shell("logs", done, "--json").stdout.splitlines()]
+    assert "out\n" in [piece["text"] for piece in pieces if piece["stream"] == "stdout"]
+
+
+def test_artifacts(shell: Shell, done: str) -> None:
+    assert [one["path"] for one in shell.document("artifacts", "ls", done)] == ["a"]
+    saved = shell.document("artifacts", "get", done, "--output", "found")
+    assert Path(shell.folder, saved[0]["file"]).read_text() == "hello\n"
+    assert shell("artifacts", "get", done, "nope").returncode == 6
+
+
+def test_submit_wait_retry_cancel(shell: Shell) -> None:
+    submitted = shell.document("submit", "--name", "again", "--", "sh", "-c", "exit 3")
+    assert shell("wait", submitted["id"]).returncode == 1
+    retried = shell.document("retry", "again")
+    assert retried["retry_of"] == submitted["id"]
+    result = shell.document("wait", retried["id"], code=1)
+    assert result["cause"]["exit_code"] == 3
+    long = shell.document("submit", "--", "sleep", "60")["id"]
+    timed_out = shell("wait", long, "--timeout", "0.2")
+    assert (timed_out.returncode, "wait_timeout" in timed_out.stderr) == (8, True)
+    assert shell.document("result", long, code=7)["error"]["code"] == "not_final"
+    assert shell.document("cancel", long)["changed"]
+    assert shell("wait", long).returncode == 3
+
+
+def test_one_key_is_one_workload(shell: Shell) -> None:
+    first = shell.document("submit", "--key", "k1", "--", "true")
+    again = shell.document("submit", "--key", "k1", "--", "true")
+    assert (first["id"], first["existed"], again["existed"]) == (again["id"], False, True)
+    other = shell.document("submit", "--key", "k1", "--", "false", code=7)
+    assert other["error"]["code"] == "idempotency_conflict"
+
+
+def test_dry_run_and_estimate(shell: Shell) -> None:
+    assert shell.document("submit", "--dry-run", "--", "true")["accepted"]
+    refused = shell("submit", "--dry-run", "--gpu-memory", "24GB", "--", "true")
+    assert (refused.returncode, "fix:" in refused.stdout) == (2, True)
+    assert shell.document("estimate", "--", "true")["plan"]["ranked"][0]["offer"]["provider"] == "local"
+    assert shell("estimate", "--gpus", "8", "--", "true").returncode == 2
+
+
+def test_tokens(shell: Shell) -> None:
+    made = shell.document("token", "create", "ci", "--scope", "workload:read", "--expires-days", "1")
+    assert made["token"].startswith("plct_")
+    listed = shell.document("token", "ls")
+    assert made["token"] not in json.dumps(listed)
+    assert made["id"] in [one["id"] for one in listed]
+    shell.patch.setenv("PLACET_TOKEN", made["token"])
+    assert shell("ls").returncode == 0
+    assert shell.document("token", "ls", code=7)["error"]["code"] == "forbidden"
+    shell.patch.delenv("PLACET_TOKEN")
+    assert shell.document("token", "revoke", made["id"])["revoked_at"]
+    shell.patch.setenv("PLACET_TOKEN", made["token"])
+    assert shell.document("ls", code=7)["error"]["code"] == "unauthorized"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (("show", "nope"), 7, "not_found"),
+        (("show", "wl_" + "0" * 29), 7, "not_found"),
+        (("show",), 2, "usage"),
+        (("nope",), 2, "usage"),
+        (("ls", "--limit", "many"), 2, "usage"),
+        (("submit",), 2, "usage"),
+        (("submit", "none.yaml"), 2, "file"),
+        (("submit", "none.yaml", "--name", "x"), 2, "usage"),
+        (("submit", "--label", "novalue", "--", "true"), 2, "usage"),
+        (("submit", "--cpu", "lots", "--", "true"), 2, "invalid_spec"),
+        (("ls", "--url", "http://placet.example"), 6, "bad_location"),
+        (("server", "--config", "none.toml"), 2, "bad_settings"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else str(value),
+)
+def test_every_error_has_a_code_and_no_traceback(
+    shell: Shell, arguments: tuple[str, ...], code: int, told: str
+) -> None:
+    words = shell(*arguments)
+    assert (words.returncode, words.stdout) == (code, "")
+    assert f"[{told}]" in words.stderr
+    assert "Traceback" not in words.stderr
+    document = shell.document(*arguments, code=code)
+    assert document["error"]["code"] == told
+
+
+def test_mistakes_in_a_file_come_with_their_lines(shell: Shell) -> None:
+    (shell.folder / "bad.yaml").write_text("runtime:\n  type: process\n  command: [x]\nresources:\n  cpu_coers: 1\n")
+    told = shell("submit", "bad.yaml")
+    assert told.returncode == 2
+    assert "line 5: resources.cpu_coers" in told.stderr
+
+
+def test_the_first_spec_is_valid_and_runs(shell: Shell) -> None:
+    assert shell("init").returncode == 0
+    assert shell("init").returncode == 2
+    assert shell("validate", "workload.yaml").returncode == 0
+    ran = shell("run", "workload.yaml", "--quiet")
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_validate_tells_of_all_files(shell: Shell) -> None:
+    (shell.folder / "good.json").write_text('{"runtime": {"type": "process", "command": ["true"]}}')
+    (shell.folder / "bad.yaml").write_text("runtime: {type: proces}\n")
+    told = shell.document("validate", "good.json", "bad.yaml", code=2)
+    assert [one["valid"] for one in told] == [True, False]
+    assert shell("validate", "-", given='{"runtime": {"type": "process", "command": ["true"]}}').returncode == 0
+
+
+def test_doctor_and_schema_need_no_server(shell: Shell) -> None:
+    found = {one["name"]: one for one in shell.document("doctor")["findings"]}
+    assert found["python"]["state"] == found["server"]["state"] == "ok"
+    assert shell.document("schema")["$schema"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"), [(("--host", "0.0.0.0"), "cannot_serve"), (("--socket-only",), "already_served")]
+)
+def test_a_server_that_may_not_be(shell: Shell, arguments: tuple[str, ...], told: str) -> None:
+    ended = process("server", *arguments)
+    assert (ended.returncode, ended.stdout) == (7, "")
+    assert f"[{told}]" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_version_and_help_are_there(shell: Shell) -> None:
+    assert process("--version").stdout.startswith("placet ")
+    assert "account" in shell("--help").stdout
+    assert "Describe it here" in shell("run", "--help").stdout
+    assert shell("--show-completion", "bash").returncode == 0
+
+
+def test_a_reader_who_leaves_is_no_error(shell: Shell) -> None:
+    line = f"{sys.executable} -m placet schema | head -c 1"
+    piped = subprocess.run(["sh", "-c", line], capture_output=True, timeout=50, check=False)
+    assert (piped.stdout, piped.stderr) == (b"{", b"")
