@@ -38,9 +38,7 @@ class Optimum:
         case = self.case
         slack_s = case.deadline_s - case.work_s
         self._unit_s = math.gcd(case.gap_s, case.delay_s, slack_s)
-        self._gap, self._delay, self._slack = (
-            time_s // self._unit_s for time_s in (case.gap_s, case.delay_s, slack_s)
-        )
+        self._gap, self._delay, self._slack = (time_s // self._unit_s for time_s in (case.gap_s, case.delay_s, slack_s))
         # Holding a thing for k intervals leaves this much of its delay; the last level is a settled one.
         self._levels = [max(self._delay - k * self._gap, 0) for k in range(1, -(-self._delay // self._gap) + 1)] or [0]
         self._choices = [Choice(Kind.ON_DEMAND), *(Choice(Kind.SPOT, place) for place in range(len(case.places)))]

@@ -88,9 +88,7 @@ def set_c(path: Path = NINE_ZONES) -> CaseSet:
     )
 
 
-def zones_case(
-    window: Window, zones: Sequence[str], *, group: str, deadline_h: int = 52, delay_s: int = 720
-) -> Case:
+def zones_case(window: Window, zones: Sequence[str], *, group: str, deadline_h: int = 52, delay_s: int = 720) -> Case:
     """48 hours of work over some zones of a window, from its beginning."""
     ticks = deadline_h * HOUR_S // window.gap_s
     return Case(

@@ -117,8 +117,7 @@ def simulate(case: Case, rule: Rule) -> Outcome:
             break
     hours = gap_s / HOUR_S
     return Outcome(
-        usd=hours
-        * (intervals[Kind.SPOT] * SPOT_USD_PER_HOUR + intervals[Kind.ON_DEMAND] * ON_DEMAND_USD_PER_HOUR),
+        usd=hours * (intervals[Kind.SPOT] * SPOT_USD_PER_HOUR + intervals[Kind.ON_DEMAND] * ON_DEMAND_USD_PER_HOUR),
         on_time=left_s == 0,
         spot_work_s=worked_s[Kind.SPOT],
         on_demand_work_s=worked_s[Kind.ON_DEMAND],
