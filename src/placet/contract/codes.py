@@ -233,6 +233,13 @@ _FIELDS = (
     ),
     _code(
         _S,
+        "unknown_model",
+        "Size of the model unknown",
+        "GPU memory is to be derived from a model, and nothing says how large that model is.",
+        "Add `model.parameters`, or state `resources.minimum_gpu_memory_gb`.",
+    ),
+    _code(
+        _S,
         "not_supported_yet",
         "Not supported yet",
         "The field is understood and nothing acts on it yet; it is refused because ignoring it would break a promise.",
@@ -250,7 +257,7 @@ _FIELDS = (
         _W,
         "recorded_only",
         "Recorded only",
-        "The field is kept and shown, and decides nothing yet.",
+        "The field is kept and shown, and decides nothing.",
         "Nothing needs to be done.",
         status=200,
     ),

@@ -4,6 +4,7 @@ import re
 
 from placet.contract import checks
 from placet.contract.fields import plain_decimal
+from placet.contract.model import Architecture, ModelHint
 from placet.contract.spec import (
     ArrayItem,
     Constraints,
@@ -16,6 +17,7 @@ from placet.contract.spec import (
     Selection,
     SpecDocument,
 )
+from placet.domain import models
 from placet.domain import spec as domain
 
 
@@ -25,9 +27,9 @@ def to_domain(document: SpecDocument) -> domain.Spec:
         version=document.version,
         name=document.name,
         runtime=_runtime(document.runtime),
-        resources=_resources(document.resources),
+        resources=_resources(document.resources, document.model),
         constraints=_constraints(document.constraints),
-        model=_model(document),
+        model=_model(document.model),
         inputs=_inputs(document.inputs),
         outputs=tuple(
             domain.Output(name=given.name, path=given.path, required=given.required, media_type=given.media_type)
@@ -89,12 +91,16 @@ def _runtime(given: ContainerRuntime | ProcessRuntime | PythonRuntime) -> domain
             )
 
 
-def _resources(given: Resources) -> domain.Resources:
+def _resources(given: Resources, model: ModelHint | None) -> domain.Resources:
+    """A use of a model implies a GPU as a GPU field does; how many is then left to sizing."""
+    implied = model is not None and model.task is not None and given.accelerator is None and given.gpu_count is None
     wants_gpu = given.accelerator is domain.Accelerator.GPU or bool(given.gpu_count) or bool(given.gpu_fields())
+    derived = model is not None and given.minimum_gpu_memory_gb is None
+    count = (given.gpu_count or (0 if derived else 1)) if wants_gpu or implied else 0
     return domain.Resources(
-        accelerator=domain.Accelerator.GPU if wants_gpu else domain.Accelerator.NONE,
+        accelerator=domain.Accelerator.GPU if wants_gpu or implied else domain.Accelerator.NONE,
         gpu_memory_bytes=given.minimum_gpu_memory_gb,
-        gpu_count=(given.gpu_count or 1) if wants_gpu else 0,
+        gpu_count=count,
         gpu_families=given.gpu_families,
         gpu_models=given.gpu_models,
         compute_capability=given.minimum_compute_capability,
@@ -129,17 +135,59 @@ def _constraints(given: Constraints) -> domain.Constraints:
     )
 
 
-def _model(document: SpecDocument) -> domain.ModelHint | None:
-    given = document.model
+def _model(given: ModelHint | None) -> models.ModelHint | None:
     if given is None:
         return None
-    return domain.ModelHint(
+    return models.ModelHint(
         id=given.id,
         parameters=given.parameters,
         task=given.task,
         precision=given.precision,
         context_tokens=given.context_tokens,
         batch_size=given.batch_size,
+        sequence_tokens=given.sequence_tokens,
+        concurrent_sequences=given.concurrent_sequences,
+        kv_precision=given.kv_precision,
+        optimizer=given.optimizer,
+        optimizer_in_backward=given.optimizer_in_backward,
+        gradient_checkpointing=given.gradient_checkpointing,
+        lora_rank=given.lora_rank,
+        cpu_offload=given.cpu_offload,
+        image_width=given.image_width,
+        image_height=given.image_height,
+        folder=given.folder,
+        architecture=_architecture(given.architecture),
+    )
+
+
+def _architecture(given: Architecture | None) -> models.Architecture | None:
+    if given is None:
+        return None
+    return models.Architecture(
+        name=given.name,
+        kind=given.kind,
+        parameters=given.parameters,
+        layers=given.layers,
+        hidden=given.hidden,
+        heads=given.heads,
+        kv_heads=given.kv_heads,
+        head_size=given.head_size,
+        intermediate=given.intermediate,
+        vocabulary=given.vocabulary,
+        tied=given.tied,
+        gated=given.gated,
+        experts=given.experts,
+        experts_active=given.experts_active,
+        expert_width=given.expert_width,
+        kv_latent=given.kv_latent,
+        window=given.window,
+        windowed_percent=given.windowed_percent,
+        context_tokens=given.context_tokens,
+        companions=given.companions,
+        image_side=given.image_side,
+        fp8_only_mlp=given.fp8_only_mlp,
+        source=given.source,
+        guessed=given.guessed,
     )
 
 

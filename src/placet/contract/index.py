@@ -10,7 +10,8 @@ from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 
 from placet.contract.found import Path
-from placet.contract.spec import ContainerRuntime, Part, ProcessRuntime, PythonRuntime, SpecDocument
+from placet.contract.part import Part
+from placet.contract.spec import ContainerRuntime, ProcessRuntime, PythonRuntime, SpecDocument
 
 RUNTIMES: dict[str, type[Part]] = {"container": ContainerRuntime, "process": ProcessRuntime, "python": PythonRuntime}
 

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from enum import StrEnum
 from typing import TypeAlias
 
+from placet.domain.models import Architecture, ModelHint
 from placet.domain.spec import (
     ArrayItem,
     Constraints,
@@ -23,23 +25,13 @@ Document: TypeAlias = dict[str, Json]
 
 def render(spec: Spec) -> Document:
     """A document that is read back as an equal spec."""
-    model = spec.model
     return _stated(
         version=spec.version,
         name=spec.name,
         runtime=_runtime(spec.runtime),
         resources=_resources(spec.resources),
         constraints=_constraints(spec.constraints),
-        model=None
-        if model is None
-        else _stated(
-            id=model.id,
-            parameters=model.parameters,
-            task=model.task,
-            precision=model.precision,
-            context_tokens=model.context_tokens,
-            batch_size=model.batch_size,
-        ),
+        model=_model(spec.model),
         inputs=[_input(given) for given in spec.inputs],
         outputs=[
             _stated(name=given.name, path=given.path, required=given.required, media_type=given.media_type)
@@ -66,6 +58,10 @@ def render(spec: Spec) -> Document:
 def _stated(**values: Json) -> Document:
     """What is neither ``None`` nor empty; an empty mapping may still say something inside a list."""
     return {name: value for name, value in values.items() if value is not None and value not in ([], {})}
+
+
+def _word(value: StrEnum | None) -> str | None:
+    return None if value is None else value.value
 
 
 def _texts(values: Iterable[str]) -> list[Json]:
@@ -145,6 +141,62 @@ def _constraints(constraints: Constraints) -> Document:
         compliance=_texts(constraints.compliance),
         capacity_types=_texts(constraints.capacity_types),
         reserved_first=constraints.reserved_first,
+    )
+
+
+def _model(model: ModelHint | None) -> Document | None:
+    if model is None:
+        return None
+    return _stated(
+        id=model.id,
+        parameters=model.parameters,
+        task=_word(model.task),
+        precision=_word(model.precision),
+        context_tokens=model.context_tokens,
+        batch_size=model.batch_size,
+        sequence_tokens=model.sequence_tokens,
+        concurrent_sequences=model.concurrent_sequences,
+        kv_precision=_word(model.kv_precision),
+        optimizer=_word(model.optimizer),
+        gradient_checkpointing=model.gradient_checkpointing,
+        lora_rank=model.lora_rank,
+        image_width=model.image_width,
+        image_height=model.image_height,
+        folder=model.folder,
+        optimizer_in_backward=model.optimizer_in_backward or None,
+        cpu_offload=model.cpu_offload or None,
+        architecture=_architecture(model.architecture),
+    )
+
+
+def _architecture(facts: Architecture | None) -> Document | None:
+    if facts is None:
+        return None
+    return _stated(
+        name=facts.name,
+        kind=facts.kind.value,
+        parameters=facts.parameters,
+        layers=facts.layers,
+        hidden=facts.hidden,
+        heads=facts.heads,
+        kv_heads=facts.kv_heads,
+        head_size=facts.head_size,
+        intermediate=facts.intermediate,
+        vocabulary=facts.vocabulary,
+        tied=facts.tied,
+        gated=facts.gated,
+        experts=facts.experts,
+        experts_active=facts.experts_active,
+        expert_width=facts.expert_width,
+        kv_latent=facts.kv_latent,
+        window=facts.window,
+        windowed_percent=facts.windowed_percent,
+        context_tokens=facts.context_tokens,
+        companions=facts.companions,
+        image_side=facts.image_side,
+        fp8_only_mlp=facts.fp8_only_mlp,
+        source=facts.source,
+        guessed=facts.guessed,
     )
 
 

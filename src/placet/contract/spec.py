@@ -6,21 +6,16 @@ the program is run, *information* is kept and shown.
 """
 
 from decimal import Decimal
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
-from pydantic.alias_generators import to_camel
-from pydantic.config import JsonDict
+from pydantic import Field, model_validator
 
 from placet.contract import checks, fields, limits
 from placet.contract.found import refuse_all
+from placet.contract.model import ModelHint
+from placet.contract.part import BEHAVIOUR, INFORMATION, PREFERENCE, STRICT, Part
 from placet.domain.failures import FailureClass
 from placet.domain.spec import Accelerator, CapacityType, EarlierArtifacts, Objective, Repeat
-
-STRICT: JsonDict = {"x-binding": "strict"}
-PREFERENCE: JsonDict = {"x-binding": "preference"}
-BEHAVIOUR: JsonDict = {"x-binding": "behaviour"}
-INFORMATION: JsonDict = {"x-binding": "information"}
 
 GpuFeature = Literal[
     "bf16",
@@ -39,34 +34,6 @@ GpuFeature = Literal[
     "tensor_cores",
     "tf32",
 ]
-ModelUse = Literal["inference", "lora", "qlora", "full_fine_tune"]
-Precision = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "int8", "int4"]
-
-
-class Part(BaseModel):
-    """What all parts of a spec share."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-        alias_generator=to_camel,
-        validate_by_name=True,
-        validate_by_alias=True,
-        loc_by_alias=False,
-        serialize_by_alias=False,
-    )
-    known: ClassVar[frozenset[str]] = frozenset()
-
-    @classmethod
-    def __pydantic_init_subclass__(cls, **_: Any) -> None:
-        cls.known = frozenset(cls.model_fields) | {to_camel(name) for name in cls.model_fields}
-
-    @model_validator(mode="before")
-    @classmethod
-    def null_is_not_stated(cls, value: object) -> object:
-        if isinstance(value, dict) and None in value.values():
-            return {key: held for key, held in value.items() if held is not None or key not in cls.known}
-        return value
 
 
 class ContainerRuntime(Part):
@@ -280,23 +247,6 @@ class Constraints(Part):
             checks.reserved(self.reserved_first, self.capacity_types),
         )
         return self
-
-
-class ModelHint(Part):
-    """What is known of the model, for sizing."""
-
-    id: fields.ModelId | None = Field(default=None, description="Name of the model.", json_schema_extra=INFORMATION)
-    parameters: fields.ParameterCount | None = Field(
-        default=None, description="How many parameters.", json_schema_extra=INFORMATION
-    )
-    task: ModelUse | None = Field(default=None, description="What is done with it.", json_schema_extra=INFORMATION)
-    precision: Precision | None = Field(default=None, description="Of the weights.", json_schema_extra=INFORMATION)
-    context_tokens: int | None = Field(
-        default=None, strict=True, ge=1, le=100_000_000, description="Longest context.", json_schema_extra=INFORMATION
-    )
-    batch_size: int | None = Field(
-        default=None, strict=True, ge=1, le=1_000_000, description="Items at once.", json_schema_extra=INFORMATION
-    )
 
 
 class Input(Part):

@@ -4,25 +4,25 @@ from collections.abc import Iterator
 
 from placet.contract.checks import OBJECT_SCHEMES
 from placet.domain.problems import Problem
-from placet.domain.spec import Input, InputKind, Spec
+from placet.domain.spec import Accelerator, Input, InputKind, Spec
 
 
 def unsupported(spec: Spec) -> tuple[Problem, ...]:
     """Every part of the spec that has to be refused today."""
-    return tuple((*_places(spec), *_secrets(spec), *_inputs("inputs", spec.inputs), *_model(spec)))
+    return tuple((*_places(spec), *_secrets(spec), *_inputs("inputs", spec.inputs)))
 
 
 def recorded_only(spec: Spec) -> tuple[Problem, ...]:
     """Warnings about what is kept and shown and decides nothing."""
-    if spec.model is None or spec.resources.gpu_memory_bytes is None:
+    if spec.model is None or spec.resources.accelerator is Accelerator.GPU:
         return ()
     return (
         Problem(
             code="recorded_only",
             field="model",
-            what="the model is recorded and decides nothing yet",
-            why="resources.minimum_gpu_memory_gb already says what is needed",
-            fix="nothing needs to be done",
+            what="the model is recorded and decides nothing",
+            why="only GPU memory is derived from a model, and no GPU is asked for",
+            fix="state `model.task` or `resources.accelerator: gpu` to have it sized; else nothing needs to be done",
         ),
     )
 
@@ -65,14 +65,6 @@ def _inputs(place: str, inputs: tuple[Input, ...]) -> Iterator[Problem]:
                 f"{place}[{index}].source", f"a source at {scheme}://", "there is no client for it yet",
                 "use an https:// link that is signed for the time it needs, or copy it to a path",
             )  # fmt: skip
-
-
-def _model(spec: Spec) -> Iterator[Problem]:
-    if spec.model is not None and spec.resources.gpu_memory_bytes is None:
-        yield _refused(
-            "model", "sizing from a model", "nothing derives resources from a model yet",
-            "state `resources.minimum_gpu_memory_gb` yourself; the model is then recorded",
-        )  # fmt: skip
 
 
 def _refused(field: str, what: str, why: str, fix: str) -> Problem:

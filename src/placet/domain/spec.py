@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 
+from placet.domain.models import ModelHint
+
 SPEC_VERSION = "v1"
 
 
@@ -83,7 +85,8 @@ class Runtime:
 
 @dataclass(frozen=True, kw_only=True)
 class Resources:
-    """Strict needs; ``None`` means not stated, which is not zero."""
+    """Strict needs; ``None`` means not stated, which is not zero. With a GPU and a model hint, a ``gpu_count`` of zero
+    leaves the number to sizing."""
 
     accelerator: Accelerator = Accelerator.NONE
     gpu_memory_bytes: int | None = None
@@ -125,18 +128,6 @@ class Constraints:
     compliance: tuple[str, ...] = ()
     capacity_types: tuple[CapacityType, ...] = ()
     reserved_first: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModelHint:
-    """What is known of the model, for sizing."""
-
-    id: str | None = None
-    parameters: int | None = None
-    task: str | None = None
-    precision: str | None = None
-    context_tokens: int | None = None
-    batch_size: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

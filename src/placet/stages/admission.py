@@ -4,12 +4,15 @@ from decimal import Decimal
 
 from placet.domain.problems import Problem
 from placet.domain.spec import CapacityType, Repeat, Spec
-from placet.domain.units import SECOND_MS, format_instant
+from placet.domain.units import GB, SECOND_MS, format_bytes, format_instant
+from placet.stages.memory.demanded import model_memory
+from placet.stages.memory.splitting import smallest_split
+from placet.stages.memory.values import MemoryEstimate, UnknownModel
 
 
 def admit(spec: Spec, now_ms: int) -> tuple[Problem, ...]:
     """Every contradiction of the spec with itself or with the clock, each with the smallest change that helps."""
-    found = (*_deadline(spec, now_ms), *_selections(spec), *_repeat(spec), *_times(spec, now_ms))
+    found = (*_deadline(spec, now_ms), *_selections(spec), *_repeat(spec), *_times(spec, now_ms), *_model(spec))
     return tuple(found)
 
 
@@ -98,3 +101,38 @@ def _times(spec: Spec, now_ms: int) -> tuple[Problem, ...]:
             ),
         )
     return ()
+
+
+def _model(spec: Spec) -> tuple[Problem, ...]:
+    """A model of unknown size with nothing else to go by, or one that surely needs more than was asked for."""
+    stated = spec.resources.gpu_memory_bytes
+    match model_memory(spec):
+        case UnknownModel(why=why, fix=fix) if stated is None and not spec.resources.gpu_models:
+            return (
+                Problem(
+                    code="unknown_model",
+                    field="model",
+                    what="the size of the model is not known",
+                    why=why,
+                    fix=fix,
+                ),
+            )
+        case MemoryEstimate() as estimate if stated is not None and estimate.size.low > stated:
+            return (_too_little(estimate, stated),)
+    return ()
+
+
+def _too_little(estimate: MemoryEstimate, stated: int) -> Problem:
+    needed = -(-estimate.recommended_bytes // GB)
+    fix = f"ask for {needed} or more"
+    over = smallest_split(estimate, stated)
+    if over is not None and over.gpu_count > estimate.gpu_count:
+        fix += f", or set resources.gpu_count to {over.gpu_count} if the program splits the model"
+    return Problem(
+        code="contradiction",
+        field="resources.minimum_gpu_memory_gb",
+        what=f"{format_bytes(stated)} is asked for, and the model needs at least {format_bytes(estimate.size.low)}",
+        why=f"{estimate.use} of {estimate.architecture.name} would run out of memory; likely it needs "
+        f"{format_bytes(estimate.recommended_bytes)}",
+        fix=f"{fix}; or change `model`, for example its precision, batch or task",
+    )

@@ -9,7 +9,7 @@ from placet.contract.canonical import body_digest, canonical_json, client_reques
 from placet.contract.parse import Parsed, parse
 from placet.contract.support import unsupported
 from placet.contract.suspicion import looks_secret
-from placet.domain.spec import Runtime, RuntimeKind, Spec
+from placet.domain.spec import Accelerator, Runtime, RuntimeKind, Spec
 
 NOW_MS = 1_800_000_000_000
 PROCESS = "runtime: {type: process, command: [work]}\n"
@@ -30,11 +30,29 @@ def test_checkpoints_and_preferences_are_supported() -> None:
     assert accepted(text + "constraints: {regions: {preferred: [eu]}, compliance: [soc2]}").warnings == ()
 
 
-def test_a_model_beside_stated_memory_is_recorded_with_a_warning() -> None:
-    outcome = accepted(PROCESS + "resources: {minimum_gpu_memory_gb: 24}\nmodel: {parameters: 7B}\n")
+def test_a_model_without_a_gpu_is_recorded_with_a_warning() -> None:
+    outcome = accepted(PROCESS + "resources: {accelerator: none}\nmodel: {parameters: 7B, task: inference}\n")
     assert outcome.spec.model is not None
     assert outcome.spec.model.parameters == 7 * 10**9
     assert [(warning.code, warning.line) for warning in outcome.warnings] == [("recorded_only", 3)]
+
+
+@pytest.mark.parametrize(
+    ("text", "accelerator", "count"),
+    [
+        ("model: {parameters: 7B, task: lora}", Accelerator.GPU, 0),
+        ("model: {parameters: 7B}", Accelerator.NONE, 0),
+        ("model: {parameters: 7B, task: lora}\nresources: {accelerator: none}", Accelerator.NONE, 0),
+        ("model: {parameters: 7B, task: lora}\nresources: {gpu_count: 2}", Accelerator.GPU, 2),
+        ("model: {parameters: 7B}\nresources: {accelerator: gpu}", Accelerator.GPU, 0),
+        ("model: {parameters: 7B}\nresources: {minimum_gpu_memory_gb: 24}", Accelerator.GPU, 1),
+    ],
+)
+def test_a_use_of_a_model_implies_a_gpu_and_leaves_the_number_open(
+    text: str, accelerator: Accelerator, count: int
+) -> None:
+    resources = accepted(PROCESS + text).spec.resources
+    assert (resources.accelerator, resources.gpu_count) == (accelerator, count)
 
 
 @pytest.mark.parametrize(
