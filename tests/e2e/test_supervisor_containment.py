@@ -52,6 +52,10 @@ def need_group(kind: str, tmp_path: Path) -> None:
         pytest.skip(f"this machine gives no control group for {kind}")
 
 
+def own_score(pid: int | None) -> str:
+    return Path(f"/proc/{pid or os.getpid()}/oom_score_adj").read_text()
+
+
 def content(path: Path) -> bytes:
     return path.read_bytes() if path.is_file() else b""
 
@@ -288,6 +292,7 @@ async def test_the_supervisor_is_in_no_group_of_an_attempt(world: LocalWorld) ->
         await world.run(launch_of(process_spec("/bin/true"), f"true-{number}"))
     pid = world.supervisor_pid()
     assert "placet-" not in own_groups(pid)
+    assert own_score(pid) == own_score(None)
 
 
 @pytest.mark.parametrize("limits", [{}, {"disk_bytes": 10 * MB}])

@@ -29,10 +29,11 @@ UNLIMITED_V1 = "-1"
 class Group:
     """One group; ``folders`` maps what it does to the folder that does it."""
 
-    __slots__ = ("folders", "index", "join", "members_file", "oom_before", "pooled")
+    __slots__ = ("folders", "index", "join", "members_file", "oom_before", "pooled", "processes")
 
     def __init__(self, index: int, folders: dict[str, str], members_of: str, pooled: bool) -> None:
         self.index = index
+        self.processes = 0
         self.folders = folders
         self.pooled = pooled
         distinct = sorted(set(folders.values()))
@@ -65,6 +66,7 @@ class Group:
             # No new process can be made from here on, so the loop below ends.
             with contextlib.suppress(OSError):
                 _write(self.folders[PIDS] + "/pids.max", "0")
+                self.processes = 0
         for pid in self.members():
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
@@ -156,8 +158,9 @@ class Groups:
             if light and self._pool
             else self._create(memory_bytes is not None, cpu_cores is not None, light)
         )
-        if PIDS in group.folders:
+        if PIDS in group.folders and group.processes != processes:
             _write(group.folders[PIDS] + "/pids.max", str(processes))
+            group.processes = processes
         if memory_bytes is not None and MEMORY in group.folders:
             _limit_memory(group.folders[MEMORY], memory_bytes)
         if cpu_cores is not None and CPU in group.folders:

@@ -52,15 +52,20 @@ class Spawner:
         resource.setrlimit(resource.RLIMIT_NOFILE, self._own_files)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         self._places = _local_devices()
+        self._score = _Score()
         # What exists now is not touched by collections any more, so forked children copy less of it.
         gc.collect()
         gc.freeze()
 
     def start(self, program: Program) -> int:
         """The pid of the new process. ``program.report`` is written to when it cannot begin. Raises ``OSError``."""
-        pid = os.fork()
-        if pid == 0:
-            self._become(program)
+        self._score.lift()
+        try:
+            pid = os.fork()
+            if pid == 0:
+                self._become(program)
+        finally:
+            self._score.restore()
         return pid
 
     def find(self, program: Program) -> str | None:
@@ -91,6 +96,7 @@ class Spawner:
         ]
         try:
             os.chdir(program.cwd)
+            self._score.lift()
             resource.setrlimit(resource.RLIMIT_NOFILE, self._files)
             pid = os.posix_spawn(
                 path, program.argv, program.env, file_actions=actions, setsid=True, setsigdef=IGNORED_HERE
@@ -98,7 +104,7 @@ class Spawner:
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, self._own_files)
             os.chdir("/")
-        _raise_oom_score(str(pid))
+            self._score.restore()
         return pid
 
     def _become(self, program: Program) -> None:
@@ -110,7 +116,6 @@ class Spawner:
             for descriptor in program.groups:
                 os.write(descriptor, b"0")
             step = 2
-            _raise_oom_score("self")
             resource.setrlimit(resource.RLIMIT_NOFILE, self._files)
             for kind, bound in program.limits:
                 resource.setrlimit(kind, _within(kind, bound))
@@ -152,6 +157,34 @@ def fork_call(call: Callable[[], None]) -> int:
     return pid
 
 
+class _Score:
+    """How ready the kernel is to kill a process when the machine runs out of memory: programs first, this one last.
+
+    What is started inherits the present score, so it is lifted for that moment only.
+    """
+
+    def __init__(self) -> None:
+        self._file = -1
+        try:
+            self._file = os.open("/proc/self/oom_score_adj", os.O_RDWR | os.O_CLOEXEC)
+            self._own = os.read(self._file, 32).strip()
+            if int(self._own) < int(OOM_SCORE_ADJUSTMENT):
+                self.lift()
+                self.restore()
+                return
+        except (OSError, ValueError):
+            pass  # the score cannot be moved here: it stays as it is
+        self._file = -1
+
+    def lift(self) -> None:
+        if self._file >= 0:
+            os.pwrite(self._file, OOM_SCORE_ADJUSTMENT, 0)
+
+    def restore(self) -> None:
+        if self._file >= 0:
+            os.pwrite(self._file, self._own, 0)
+
+
 def _within(kind: int, bound: int) -> tuple[int, int]:
     hard: int | None = resource.getrlimit(kind)[1]
     if hard is not None and hard != resource.RLIM_INFINITY:
@@ -167,16 +200,3 @@ def _local_devices() -> set[int]:
         except OSError:
             continue
     return found
-
-
-def _raise_oom_score(pid: str) -> None:
-    try:
-        descriptor = os.open("/proc/" + pid + "/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
-    except OSError:
-        return
-    try:
-        os.write(descriptor, OOM_SCORE_ADJUSTMENT)
-    except OSError:
-        return
-    finally:
-        os.close(descriptor)
