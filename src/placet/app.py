@@ -128,7 +128,7 @@ async def open_app(settings: Settings) -> App:
         )
     )
     queries = Queries(QueryPorts(store=store, artifacts=artifacts, providers=providers, clock=clock, offers=market))
-    store.watch(reconciler.stored)
+    store.watch(reconciler.stored_elsewhere, only_elsewhere=True)
     store.watch(queries.stored)
     for provider in providers.values():
         await provider.open(reconciler.hints())

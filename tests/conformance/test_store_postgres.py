@@ -97,6 +97,17 @@ async def test_own_writes_are_told_once(opener: Opener) -> None:
     stop()
 
 
+async def test_who_wants_only_the_writes_of_others_hears_no_own(opener: Opener) -> None:
+    mine, other = await opener(), await opener()
+    heard: list[frozenset[str]] = []
+    stop = mine.watch(heard.append, only_elsewhere=True)
+    await accepted(mine, 1)
+    await accepted(other, 2)
+    await wait_until_async(lambda: heard, 10, "the other's write")
+    assert heard == [frozenset({new_workload(2).id})]
+    stop()
+
+
 async def test_processes_that_submit_at_the_same_time_agree(opener: Opener, address: str, project_root: Path) -> None:
     store = await opener()
     command = [sys.executable, "-m", "tests.support.store_child", "submit", address]

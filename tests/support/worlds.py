@@ -125,7 +125,7 @@ async def start(
     queries = Queries(
         QueryPorts(store=store, artifacts=artifacts, providers=providers, clock=clock, offers=provider.offers)
     )
-    store.watch(reconciler.stored)
+    store.watch(reconciler.stored_elsewhere, only_elsewhere=True)
     store.watch(queries.stored)
     await provider.open(reconciler.hints())
     return ControlPlane(

@@ -5,6 +5,7 @@ from placet.domain.errors import ProviderError
 from placet.domain.failures import Cause, Failure
 from placet.domain.offers import Fate
 from placet.domain.records import Attempt, EventKind
+from placet.domain.spec import Repeat
 from placet.domain.states import AttemptState, DeliveryState, Desired, IntentState, IntentVerb, WorkloadState
 from placet.domain.units import SECOND_MS
 from placet.domain.values import evolve
@@ -97,6 +98,8 @@ def _permit(draft: Draft, request: PermitRequest) -> tuple[Effect, ...]:
         granted = evolve(attempt, permit_ms=draft.now_ms, submitted_ms=attempt.submitted_ms or draft.now_ms)
         draft.move_attempt(granted, AttemptState.STARTING)
         draft.tell(EventKind.PERMIT_GRANTED, epoch=attempt.epoch)
+        if draft.workload.spec.repeat is Repeat.AT_MOST_ONCE:
+            draft.flush()  # a power cut must not make us forget that it may have started
     return (AnswerPermit(provider=attempt.provider, request=request, granted=True, reason=""),)
 
 
@@ -123,6 +126,8 @@ def _observation(draft: Draft, seen: Observation, world: World, *, adopted: bool
     if tracked.attempt.final:
         draft.settle(IntentVerb.CANCEL, attempt.epoch, IntentState.CONFIRMED, f"observed {seen.phase}")
     draft.put_attempt(tracked.attempt, tracked.events)
+    if seen.phase is Phase.GONE:
+        _outputs_absent(draft, tracked.attempt, world)
     if seen.phase is Phase.ENDED and seen.collected and attempt.epoch == draft.workload.epoch:
         draft.last_seen = seen
     # The runner still waits: nobody heard it ask, or the answer died with a server after the grant was on disk.
@@ -175,6 +180,9 @@ def _found(draft: Draft, attempt: Attempt, found: Found, world: World) -> None:
         elif attempt.handle is None:  # the runner was heard before the answer to the submit, which never came
             draft.put_attempt(evolve(attempt, handle=oldest), ())
         return
+    if attempt.final and attempt.handle is None:
+        draft.released(attempt.epoch, True)
+        _outputs_absent(draft, attempt, world)
     if attempt.state is not AttemptState.UNKNOWN:
         return
     counted = tracking.absent_again(attempt, draft.now_ms)
@@ -185,6 +193,16 @@ def _found(draft: Draft, attempt: Attempt, found: Found, world: World) -> None:
     draft.settle(IntentVerb.SUBMIT, attempt.epoch, IntentState.REFUTED, "verified absent")
     failure = Failure(cause=Cause.UNRESOLVED, message="the submit had no effect: verified absent at the provider")
     draft.move_attempt(evolve(counted, failure=failure), AttemptState.REFUSED)
+
+
+def _outputs_absent(draft: Draft, attempt: Attempt, world: World) -> None:
+    """What was computed is not there to be delivered; that is believed after the same proof as any absence."""
+    if draft.workload.state is not WorkloadState.DELIVERING or attempt.epoch != draft.workload.epoch:
+        return
+    counted = tracking.absent_again(attempt, draft.now_ms)
+    draft.put_attempt(counted, ())
+    if tracking.absence_proven(counted, world.cards[attempt.provider], attempt.created_ms, draft.now_ms):
+        _delivered(draft, Delivered(epoch=attempt.epoch, problem="the provider no longer has the outputs"))
 
 
 def _delivered(draft: Draft, delivered: Delivered) -> None:
@@ -324,8 +342,6 @@ def _overrun(draft: Draft, attempt: Attempt) -> Failure | None:
 def _attempt_over(draft: Draft, attempt: Attempt, situation: Situation) -> list[Effect]:
     """A final attempt that the workload has not yet drawn its conclusion from."""
     if attempt.computed and attempt.state is AttemptState.COLLECTED:
-        if draft.last_seen is None:
-            return _look_at_outputs(attempt, situation)
         draft.computed()
         return _deliver(draft, situation)
     stop = _stop_failure(draft)
@@ -345,9 +361,9 @@ def _attempt_over(draft: Draft, attempt: Attempt, situation: Situation) -> list[
 
 def _look_at_outputs(attempt: Attempt, situation: Situation) -> list[Effect]:
     """After a restart the list of found outputs is asked for again; it is not kept in the store until delivered."""
-    if attempt.handle is None or "Observe" in situation.under_way:
-        return []
-    return [Observe(handle=attempt.handle)]
+    if attempt.handle is None:
+        return [] if "Find" in situation.under_way else [Find(attempt=attempt)]
+    return [] if "Observe" in situation.under_way else [Observe(handle=attempt.handle)]
 
 
 def _deliver(draft: Draft, situation: Situation) -> list[Effect]:
@@ -389,10 +405,15 @@ def _verdict(draft: Draft, situation: Situation) -> list[Effect]:
 
 
 def _release(draft: Draft, situation: Situation) -> list[Effect]:
-    """Everything that an ended attempt may have left behind is deleted, until that is proven."""
-    if "Release" in situation.under_way:
-        return []
-    return [Release(attempt=attempt) for attempt in draft.unreleased()]
+    """Everything that an ended attempt may have left behind is deleted, until that is proven.
+
+    One whose end was heard of before the answer to its submit has to be found first.
+    """
+    busy = situation.under_way
+    unreleased = draft.unreleased()
+    finds = [Find(attempt=attempt) for attempt in unreleased if attempt.handle is None and "Find" not in busy]
+    releases = [Release(attempt=attempt) for attempt in unreleased if attempt.handle is not None]
+    return [*finds, *(releases if "Release" not in busy else ())]
 
 
 def _look_ms(draft: Draft, world: World) -> int | None:

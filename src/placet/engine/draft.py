@@ -139,6 +139,10 @@ class Draft:
         self.tell(EventKind.INTENT_SENT, epoch=epoch, message=str(verb))
         self._flush = True
 
+    def flush(self) -> None:
+        """Let this change survive a power cut before anything follows from it."""
+        self._flush = True
+
     def settle(self, verb: IntentVerb, epoch: int, target: IntentState, evidence: str) -> None:
         """Close an open intent by evidence; nothing happens when it is closed already."""
         intent = self._intents.get((verb, epoch))

@@ -43,7 +43,7 @@ class Effects:
             case Observe():
                 return await self._observe(effect)
             case AnswerPermit():
-                await self._answer_permit(effect)
+                await self.answer_permit(effect)
                 return ()
             case Cancel():
                 await self._cancel(effect)
@@ -52,6 +52,13 @@ class Effects:
                 return (await self._deliver(workload, effect.attempt, effect.found),)
             case Release():
                 return await self._release(workload, effect.attempt)
+
+    async def answer_permit(self, effect: AnswerPermit) -> None:
+        """Tell the runner; when that fails it asks again."""
+        try:
+            await self._providers[effect.provider].answer_permit(effect.request, effect.granted, effect.reason)
+        except ProviderError:
+            return  # the runner asks again, and its request is seen in the next observation
 
     async def _submit(self, effect: Submit) -> SubmitAnswer:
         epoch = effect.launch.tag.epoch
@@ -83,12 +90,6 @@ class Effects:
                     message=str(error),
                 ),
             )
-
-    async def _answer_permit(self, effect: AnswerPermit) -> None:
-        try:
-            await self._providers[effect.provider].answer_permit(effect.request, effect.granted, effect.reason)
-        except ProviderError:
-            return  # the runner asks again, and its request is seen in the next observation
 
     async def _cancel(self, effect: Cancel) -> None:
         try:

@@ -44,6 +44,8 @@ class ReconcileOptions:
     beat_s: float = 1.0
     owner_timeout_s: float = 6.0
     takeover_poll_s: float = 2.0
+    # Writes of other servers lead to at most one claim in this time: most of them leave nothing to claim.
+    news_claim_s: float = 0.1
     store_retry_s: float = 0.25
     observe_every_s: float = 10.0
     # Workloads claimed beyond free capacity, so that one that cannot fit now does not hold up one that can.
@@ -84,6 +86,8 @@ class Reconciler:
         self._deployment = ""
         self._owned: dict[str, Owned] = {}
         self._dirty: dict[str, None] = {}
+        self._stale: dict[str, None] = {}
+        self._in_doubt = False
         self._looks: list[tuple[int, str]] = []
         self._reserved = Reservations()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -103,35 +107,39 @@ class Reconciler:
         """What providers may call with news."""
         return Hints(permit_wanted=self._permit_wanted, changed=self._changed, capacity=self._want_claim)
 
-    def stored(self, workload_ids: frozenset[str]) -> None:
-        """Rows changed in the store: reload what we own if somebody else wrote it, claim what nobody owns."""
-        for workload_id in workload_ids:
-            owned = self._owned.get(workload_id)
-            if owned is None:
-                self._claim_wanted = True
-        if not workload_ids or self._claim_wanted:
-            self._want_claim()
+    def stored_elsewhere(self, workload_ids: frozenset[str]) -> None:
+        """Another process wrote rows: what we hold of them is out of date, and some may have become free to claim."""
+        for workload_id in workload_ids or tuple(self._owned):
+            if workload_id in self._owned:
+                self._stale[workload_id] = None
+        if not workload_ids or any(workload_id not in self._owned for workload_id in workload_ids):
+            soon_s = self._ports.clock.monotonic_s() + self._options.news_claim_s
+            self._claim_at_s = min(self._claim_at_s, soon_s)
+        self._news.set()
 
     def touched(self, workload_id: str) -> None:
         """The front door wrote a workload's row; what we hold of it is out of date."""
         if workload_id in self._owned:
-            task = asyncio.ensure_future(self._reload([workload_id]))
-            self._keep(task)
+            self._stale[workload_id] = None
+            self._news.set()
         else:
             self._want_claim()
 
     async def run(self) -> None:
         """Move workloads until ``stop``; a fault of the store is waited out, nothing is lost by it."""
-        self._deployment = await self._ports.store.deployment_id()
         while not self._stopping:
             if self._failed is not None:
                 raise self._failed
             try:
+                self._deployment = self._deployment or await self._ports.store.deployment_id()
                 await self._beat()
+                await self._resolve_doubt()
                 await self._claim()
+                await self._refresh()
                 await self._round()
             except StoreError as error:
                 log.warning("store.unavailable", action="wait", error=str(error))
+                self._in_doubt = True
                 await self._ports.clock.pause(self._options.store_retry_s)
                 continue
             await self._wait()
@@ -147,9 +155,26 @@ class Reconciler:
 
     async def _beat(self) -> None:
         now_s = self._ports.clock.monotonic_s()
-        if now_s >= self._beat_at_s:
-            self._beat_at_s = now_s + self._options.beat_s
-            await self._ports.store.beat(self._options.worker, self._ports.clock.now_ms())
+        if now_s < self._beat_at_s:
+            return
+        if now_s - self._beat_at_s > self._options.owner_timeout_s and self._beat_at_s > 0:
+            self._in_doubt = True  # we were silent for so long that others may have taken what we hold
+        await self._ports.store.beat(self._options.worker, self._ports.clock.now_ms())
+        self._beat_at_s = now_s + self._options.beat_s
+
+    async def _resolve_doubt(self) -> None:
+        """After a fault nobody knows whether the last claim or write was committed: see what is ours, and as what.
+
+        A claim that was committed and never answered would otherwise be owned by a living worker that ignores it.
+        """
+        if not self._in_doubt:
+            return
+        held = set(await self._ports.store.held(self._options.worker))
+        self._stale.update(dict.fromkeys(self._owned))
+        for record in await self._ports.store.load(sorted(held - self._owned.keys())):
+            if record.workload.lease.owner == self._options.worker:
+                self._adopt(record)
+        self._in_doubt = False
 
     async def _claim(self) -> None:
         now_s = self._ports.clock.monotonic_s()
@@ -176,7 +201,9 @@ class Reconciler:
         wake_ms = await self._ports.store.next_wake_ms()
         if wake_ms is not None and wake_ms > now_ms:
             self._claim_at_s = min(self._claim_at_s, now_s + (wake_ms - now_ms) / 1000)
-        if len(records) >= limit and free > 0:
+        # What a dead owner left running needs no free place: all of it is taken over at once.
+        more = any(record.current is not None and not record.current.final for record in records)
+        if len(records) >= limit and (free > 0 or more):
             self._claim_wanted = True
 
     def _adopt(self, record: Record) -> None:
@@ -204,20 +231,22 @@ class Reconciler:
             written = iter(await apply(self._ports.store, writes)) if writes else iter(())
         except StoreError:
             for workload_id, step, facts in steps:
-                self._owned[workload_id].facts[:0] = facts
+                self._undecided(workload_id, step, facts)
                 self._dirty[workload_id] = None
-                self._unreserve(step)
             raise
-        stale = []
         for workload_id, step, facts in steps:
             if step.transition is None or next(written):
                 self._written(workload_id, step)
             else:
-                self._owned[workload_id].facts[:0] = facts
-                self._unreserve(step)
-                stale.append(workload_id)
-        if stale:
-            await self._reload(stale)
+                self._undecided(workload_id, step, facts)
+                self._stale[workload_id] = None
+
+    def _undecided(self, workload_id: str, step: Step, facts: list[Fact]) -> None:
+        """The step was not written: what it was made from is still to be dealt with."""
+        self._owned[workload_id].facts[:0] = facts
+        for effect in step.effects:
+            if isinstance(effect, Submit):
+                self._reserved.give_back(effect.launch)
 
     def _world(self, now_ms: int) -> World:
         return World(
@@ -281,21 +310,31 @@ class Reconciler:
             self._dirty[workload.id] = None
             self._news.set()
 
-    async def _reload(self, workload_ids: list[str]) -> None:
-        """Somebody else wrote these rows: take what is stored, keep what was heard, let go of what is not ours."""
-        records = {record.workload.id: record for record in await self._ports.store.load(workload_ids)}
-        for workload_id in workload_ids:
-            owned, record = self._owned.get(workload_id), records.get(workload_id)
-            if owned is None:
-                continue
+    async def _refresh(self) -> None:
+        """Others wrote these rows: take what is stored, keep what was heard, let go of what is not ours.
+
+        Only the loop itself loads, so that nothing it holds changes while a decision is on its way to the store.
+        """
+        stale = [workload_id for workload_id in self._stale if workload_id in self._owned]
+        self._stale.clear()
+        if not stale:
+            return
+        try:
+            records = {record.workload.id: record for record in await self._ports.store.load(stale)}
+        except StoreError:
+            self._stale.update(dict.fromkeys(stale))
+            raise
+        for workload_id in stale:
+            record = records.get(workload_id)
             if record is None or record.workload.lease.owner != self._options.worker:
                 del self._owned[workload_id]
                 self._want_claim()
                 continue
-            if record.workload.revision >= owned.record.workload.revision:
-                owned.record = record
+            owned = self._owned[workload_id]
+            if record.workload.lease.epoch != owned.record.workload.lease.epoch:
+                owned.adopted = True  # another had it meanwhile
+            owned.record = record
             self._dirty[workload_id] = None
-        self._news.set()
 
     def _due(self, now_ms: int) -> None:
         while self._looks and self._looks[0][0] <= now_ms:
@@ -306,10 +345,11 @@ class Reconciler:
 
     async def _wait(self) -> None:
         """Sleep until there is news, or until the earliest of the next look, claim and beat."""
-        if any(workload_id in self._owned for workload_id in self._dirty) or self._claim_wanted:
+        if self._claim_wanted or any(known in self._owned for news in (self._dirty, self._stale) for known in news):
             await self._ports.clock.pause(0)
             return
         self._dirty.clear()
+        self._stale.clear()
         clock = self._ports.clock
         rest_s = min(self._claim_at_s, self._beat_at_s) - clock.monotonic_s()
         if self._looks:
@@ -338,11 +378,6 @@ class Reconciler:
             by_place[place[:2]] = max(by_place.get(place[:2], 0.0), place[2])
         return max(int(sum(by_place.values())) - placing, 0)
 
-    def _unreserve(self, step: Step) -> None:
-        for effect in step.effects:
-            if isinstance(effect, Submit):
-                self._reserved.give_back(effect.launch)
-
     def _permit_wanted(self, request: PermitRequest) -> None:
         owned = self._owned.get(request.tag.workload_id)
         if owned is not None:
@@ -354,7 +389,10 @@ class Reconciler:
 
     async def _refuse_stale(self, request: PermitRequest) -> None:
         """A runner whose workload we do not own: refuse it if the record says that it may never start."""
-        records = await self._ports.store.load([request.tag.workload_id])
+        try:
+            records = await self._ports.store.load([request.tag.workload_id])
+        except StoreError:
+            return  # the runner asks again
         reason = None
         if not records:
             reason = "no such workload"
@@ -364,9 +402,9 @@ class Reconciler:
             self._want_claim()
             return
         for name in self._ports.providers:
-            effect = AnswerPermit(provider=name, request=request, granted=False, reason=reason)
-            provider = self._ports.providers[name]
-            await provider.answer_permit(effect.request, effect.granted, effect.reason)
+            await self._ports.effects.answer_permit(
+                AnswerPermit(provider=name, request=request, granted=False, reason=reason)
+            )
 
     def _changed(self, seen: Observation) -> None:
         workload_id = self._by_key(seen.key)

@@ -80,6 +80,9 @@ class Store(Protocol):
     async def retire(self, owner: str) -> None:
         """The worker stops: everything it owns becomes unowned and due."""
 
+    async def held(self, owner: str) -> Sequence[str]:
+        """The workloads that this worker owns, whether or not it ever heard of its claim."""
+
     async def load(self, workload_ids: Sequence[str]) -> Sequence[Record]:
         """The records that exist, in no particular order."""
 
@@ -119,8 +122,9 @@ class Store(Protocol):
     async def revoke_token(self, token_id: str, now_ms: int) -> bool:
         """Revoke; ``False`` when there is no such token. Idempotent."""
 
-    def watch(self, listener: Callable[[frozenset[str]], None]) -> Callable[[], None]:
+    def watch(self, listener: Callable[[frozenset[str]], None], *, only_elsewhere: bool = False) -> Callable[[], None]:
         """Call ``listener`` on the event loop with the ids whose rows changed, by us or by another process.
 
-        Hints only: some may be repeated, and an empty set means "something changed". Returns the way to stop it.
+        With ``only_elsewhere`` it hears of nothing that was written through this store. Hints only: some may be
+        repeated, and an empty set means "something changed". Returns the way to stop it.
         """

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TypeVar
 
 from placet.adapters.store import codec, items, ownership, questions
@@ -34,7 +35,7 @@ class SqlStore:
     def __init__(self, database: Database, *, readers: int) -> None:
         self._database = database
         self._specs = SpecCache()
-        self._listeners: dict[object, Callable[[frozenset[str]], None]] = {}
+        self._listeners: dict[object, tuple[Callable[[frozenset[str]], None], bool]] = {}
         self._writer = Writer(database, self._changed)
         self._readers = Readers(database, readers)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -105,6 +106,10 @@ class SqlStore:
 
     # Reads
 
+    async def held(self, owner: str) -> Sequence[str]:
+        rows = await self._readers.read(lambda link: link.rows(link.sql.held, owner=owner))
+        return [text(workload_id) for (workload_id,) in rows]
+
     async def load(self, workload_ids: Sequence[str]) -> Sequence[Record]:
         if not workload_ids:
             return []
@@ -172,23 +177,24 @@ class SqlStore:
         rows = await self._readers.read(lambda link: link.rows(link.sql.tokens_all))
         return [codec.token_from(row) for row in rows]
 
-    def watch(self, listener: Callable[[frozenset[str]], None]) -> Callable[[], None]:
+    def watch(self, listener: Callable[[frozenset[str]], None], *, only_elsewhere: bool = False) -> Callable[[], None]:
         mark = object()
-        self._listeners[mark] = listener
+        self._listeners[mark] = (listener, only_elsewhere)
 
         def stop() -> None:
             self._listeners.pop(mark, None)
 
         return stop
 
-    def _changed(self, workload_ids: frozenset[str]) -> None:
-        for listener in list(self._listeners.values()):
-            listener(workload_ids)
+    def _changed(self, workload_ids: frozenset[str], *, elsewhere: bool = False) -> None:
+        for listener, only_elsewhere in list(self._listeners.values()):
+            if elsewhere or not only_elsewhere:
+                listener(workload_ids)
 
     def _changed_elsewhere(self, workload_ids: frozenset[str]) -> None:
         assert self._loop is not None
         try:
-            self._loop.call_soon_threadsafe(self._changed, workload_ids)
+            self._loop.call_soon_threadsafe(partial(self._changed, workload_ids, elsewhere=True))
         except RuntimeError:
             pass  # the loop is closed: nobody is left to hear of it
 

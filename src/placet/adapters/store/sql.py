@@ -99,9 +99,10 @@ def _binder(names: Sequence[str] | None) -> Callable[[Params], Bound]:
     return lambda params: tuple(params[name] for name in names)
 
 
-def active() -> ColumnElement[bool]:
-    """The workloads that somebody has to own: not over, or over with something left to release."""
-    return or_(workloads.c.finished_ms.is_(None), workloads.c.wake_ms.is_not(None))
+def held() -> ColumnElement[bool]:
+    """The workloads that somebody owns: not over, or over with something left to release."""
+    w = workloads.c
+    return and_(w.lease_owner.is_not(None), or_(w.finished_ms.is_(None), w.wake_ms.is_not(None)))
 
 
 def inline(word: StrEnum | str) -> ColumnElement[str]:
@@ -249,9 +250,9 @@ class Statements:
     def stale_owners(self) -> Statement:
         """Owners of active workloads without a recent beat; walks the index from owner to owner, not row by row."""
         w = workloads.c
-        first = select(func.min(w.lease_owner).label("owner")).where(active())
+        first = select(func.min(w.lease_owner).label("owner")).where(held())
         owners = first.cte("owners", recursive=True)
-        after = select(func.min(w.lease_owner)).where(active(), w.lease_owner > owners.c.owner).scalar_subquery()
+        after = select(func.min(w.lease_owner)).where(held(), w.lease_owner > owners.c.owner).scalar_subquery()
         owners = owners.union_all(select(after).where(owners.c.owner.is_not(None)))
         alive = select(workers.c.owner).where(workers.c.beat_ms >= bindparam("alive_since_ms"))
         stale = select(owners.c.owner).where(
@@ -283,7 +284,7 @@ class Statements:
         return self._take(
             select(w.id)
             .where(
-                active(),
+                held(),
                 self._flavour.one_of(w.lease_owner, "owners"),
                 or_(and_(w.finished_ms.is_(None), w.wake_ms.is_(None)), w.wake_ms <= bindparam("now_ms")),
             )
@@ -294,9 +295,7 @@ class Statements:
     def claim_due(self) -> Statement:
         w = workloads.c
         return self._take(
-            select(w.id)
-            .where(active(), w.lease_owner.is_(None), w.wake_ms <= bindparam("now_ms"))
-            .order_by(w.wake_ms, w.id)
+            select(w.id).where(w.lease_owner.is_(None), w.wake_ms <= bindparam("now_ms")).order_by(w.wake_ms, w.id)
         )
 
     @cached_property
@@ -313,11 +312,16 @@ class Statements:
         )
 
     @cached_property
+    def held(self) -> Statement:
+        w = workloads.c
+        return self._compiled(select(w.id).where(active(), w.lease_owner == bindparam("owner", type_=Text())))
+
+    @cached_property
     def release_all(self) -> Statement:
         w = workloads.c
         freed = (
             update(workloads)
-            .where(active(), w.lease_owner == bindparam("owner", type_=Text()))
+            .where(held(), w.lease_owner == bindparam("owner", type_=Text()))
             .values(lease_owner=None, wake_ms=literal(0), revision=w.revision + 1)
             .returning(w.id)
         )
@@ -359,7 +363,7 @@ class Statements:
     @cached_property
     def next_wake(self) -> Statement:
         w = workloads.c
-        return self._compiled(select(func.min(w.wake_ms)).where(active(), w.lease_owner.is_(None)))
+        return self._compiled(select(func.min(w.wake_ms)).where(w.lease_owner.is_(None), w.wake_ms.is_not(None)))
 
     @cached_property
     def counts(self) -> Statement:

@@ -158,6 +158,14 @@ class OwnershipContract:
         assert not await applied(store, transition_to(first, W.RUNNING))
         assert (await loaded(store, third.id)).workload == end.workload
 
+    async def test_a_worker_can_ask_what_it_holds(self, store: Store) -> None:
+        await accepted(store, 1, 2, 3)
+        taken = await claimed(store, limit=2)
+        assert sorted(await store.held(WORKER)) == sorted(record.workload.id for record in taken)
+        assert await store.held(OTHER) == []
+        await store.retire(WORKER)
+        assert await store.held(WORKER) == []
+
     async def test_the_next_wake_is_that_of_the_unowned(self, store: Store) -> None:
         assert await store.next_wake_ms() is None
         for number, wake_ms in enumerate((50, 20, None)):
