@@ -1,0 +1,1 @@
+"""Where offers come from besides providers themselves: files, live catalogues. It judges none of them."""
