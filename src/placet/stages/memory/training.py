@@ -201,7 +201,7 @@ def _sum(parts: tuple[Part, ...]) -> Span:
 def _loss_parts(setting: Setting) -> tuple[Part, ...]:
     facts = setting.facts
     numbers = setting.batch * setting.tokens * facts.vocabulary
-    size = span(numbers * 0.5, numbers * 2, numbers * 10)
+    size = span(numbers * 0.1, numbers * 2, numbers * 10)
     why = f"{facts.vocabulary} logits per token in 16 bits; more without a chunked loss, less with a fused one"
     logits = Part(name=common.LOGITS, size=size, why=why)
     if not _full(setting) or not _streams(setting):
