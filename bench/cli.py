@@ -2,10 +2,11 @@
 
 import argparse
 import os
-import subprocess
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
@@ -19,6 +20,20 @@ IDLE_S = 5.0
 MEGABYTE = 1_000_000
 
 
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """One command, start to end. CPU time hardly depends on what else runs here."""
+
+    elapsed_ms: float
+    cpu_ms: float
+
+    def elapsed(self) -> float:
+        return self.elapsed_ms
+
+    def cpu(self) -> float:
+        return self.cpu_ms
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="one JSON object as the last line")
@@ -29,44 +44,52 @@ def main() -> None:
 
 
 def commands(rounds: int) -> list[Figure]:
-    taken_ms(BARE)  # the first start reads the disk
-    floor: list[float] = []
-    ours: dict[tuple[str, ...], list[float]] = {arguments: [] for arguments in COMMANDS}
+    started(BARE)  # the first start reads the disk
+    floor: list[Start] = []
+    ours: dict[tuple[str, ...], list[Start]] = {arguments: [] for arguments in COMMANDS}
     for turn in range(rounds):
         say(f"commands: round {turn + 1} of {rounds}")
-        floor.append(taken_ms(BARE))
+        floor.append(started(BARE))
         for arguments, values in ours.items():
-            values.append(taken_ms((PLACET, *arguments)))
-    figures = [Figure(what="python -I -c pass", unit="ms", spread=spread(floor))]
+            values.append(started((PLACET, *arguments)))
+    figures = [
+        Figure(what="python -I -c pass", unit="ms", spread=spread([start.elapsed_ms for start in floor])),
+        Figure(what="python -I -c pass", unit="CPU ms", spread=spread([start.cpu_ms for start in floor])),
+    ]
     for arguments, values in ours.items():
-        against = ratios(values, floor)
         what = f"placet {' '.join(arguments)}"
-        figures.append(Figure(what=what, unit="ms", spread=spread(values), ratio=against, against="bare Python"))
+        for unit, read in (("ms", Start.elapsed), ("CPU ms", Start.cpu)):
+            measured = [read(start) for start in values]
+            against = ratios(measured, [read(start) for start in floor])
+            figures.append(Figure(what=what, unit=unit, spread=spread(measured), ratio=against, against="bare Python"))
     return figures
 
 
-def taken_ms(command: Sequence[str]) -> float:
+def started(command: Sequence[str]) -> Start:
     began = perf_counter()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env={"PATH": os.environ["PATH"], "HOME": "/"})
-    return (perf_counter() - began) * 1000
+    null = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+    pid = os.posix_spawn(command[0], list(command), {"PATH": os.environ["PATH"], "HOME": "/"}, file_actions=null)
+    _, status, usage = os.wait4(pid, 0)
+    if status:
+        raise RuntimeError(f"{' '.join(command)} ended with {os.waitstatus_to_exitcode(status)}")
+    return Start(elapsed_ms=(perf_counter() - began) * 1000, cpu_ms=(usage.ru_utime + usage.ru_stime) * 1000)
 
 
 def idle_server(rounds: int = 3) -> list[Figure]:
-    ready_s: list[float] = []
-    resident: list[float] = []
-    burnt: list[float] = []
+    values: dict[str, list[float]] = defaultdict(list)
     for turn in range(rounds):
         say(f"idle server: round {turn + 1} of {rounds}")
         with running() as server:
-            ready_s.append(server.ready_s)
             before_ms = server.cpu_ms()
             time.sleep(IDLE_S)
-            burnt.append((server.cpu_ms() - before_ms) / IDLE_S)
-            resident.append(sum(held.now_bytes for held in server.memory().values()) / MEGABYTE)
+            values["ready, fresh data folder|s"].append(server.ready_s)
+            values["ready, fresh data folder|CPU ms"].append(before_ms)
+            values["idle, all processes|CPU ms per s"].append((server.cpu_ms() - before_ms) / IDLE_S)
+            for name, held in server.memory().items():
+                values[f"idle, {name}|MB resident"].append(held.now_bytes / MEGABYTE)
     return [
-        Figure(what="ready, fresh data folder", unit="s", spread=spread(ready_s)),
-        Figure(what="idle, server and supervisor", unit="MB resident", spread=spread(resident)),
-        Figure(what="idle, server and supervisor", unit="CPU ms per s", spread=spread(burnt)),
+        Figure(what=key.partition("|")[0], unit=key.partition("|")[2], spread=spread(measured))
+        for key, measured in values.items()
     ]
 
 
