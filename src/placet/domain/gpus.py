@@ -121,7 +121,7 @@ def recognise(listed: str) -> Recognised:
     text = re.sub(r"[-_/]+", " ", listed.lower())
     memory = _MEMORY.search(text)
     text = _MEMORY.sub(" ", text)
-    name = re.sub(r"\s+", "", _NOISE.sub(" ", text))
+    name = re.sub(r"^rtxa(?=[0-9])", "a", re.sub(r"\s+", "", _NOISE.sub(" ", text)))
     found = [model for model in MODELS if _stem(model) == name or model.name.lower().replace("-", "") == name]
     if memory is not None:
         stated = int(memory[1])

@@ -34,6 +34,7 @@ A100 = Listing(
         ("NVIDIA GeForce RTX 4090", ["RTX4090"]),
         ("H100 PCIe", ["H100-80GB"]),
         ("nvidia-l4", ["L4"]),
+        ("RTX A6000 (48 GB)", ["A6000"]),
         ("toaster", []),
     ],
 )
