@@ -314,7 +314,7 @@ class Statements:
     @cached_property
     def held(self) -> Statement:
         w = workloads.c
-        return self._compiled(select(w.id).where(active(), w.lease_owner == bindparam("owner", type_=Text())))
+        return self._compiled(select(w.id).where(held(), w.lease_owner == bindparam("owner", type_=Text())))
 
     @cached_property
     def release_all(self) -> Statement:
