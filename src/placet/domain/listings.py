@@ -18,7 +18,7 @@ class Listing:
 
     source: str
     provider: str
-    instance: str
+    machine: str
     region: str = ""
     jurisdiction: str = ""
     gpu_name: str | None = None

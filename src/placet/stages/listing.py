@@ -197,7 +197,7 @@ def _offer(one: _Priced) -> Offer:
     listing, gpu = one.listing, one.gpu
     host = f"{listing.vcpus or 0}c-{listing.memory_gb or 0}g"
     hardware = f"{gpu.count}x{gpu.model}-{host}" if gpu is not None else host
-    parts = (listing.provider, listing.instance or hardware, listing.region, one.capacity)
+    parts = (listing.provider, listing.machine or hardware, listing.region, one.capacity)
     return Offer(
         id="/".join(str(part).replace(" ", "-").replace("/", "-").lower() for part in parts if part),
         provider=listing.provider,

@@ -37,7 +37,7 @@ def _fsdl(row: Mapping[str, str], line: int, *, serverless: bool) -> Listing:
     return Listing(
         source="demonstration",
         provider=row["Vendor" if serverless else "Cloud"].strip().lower().replace(" ", "-"),
-        instance=(row.get("Name") or "").strip(),
+        machine=(row.get("Name") or "").strip(),
         gpu_name=row["GPU Type"].strip() or None,
         gpu_count=_whole(row["GPUs"]),
         gpu_memory=_least(row["GPU RAM"]),
@@ -94,7 +94,7 @@ def _listing(path: Path, line: int, row: Mapping[str, str], observed_ms: int) ->
         return Listing(
             source=path.name,
             provider=values["provider"],
-            instance=values["instance"],
+            machine=values["instance"],
             region=values["region"],
             jurisdiction=values["jurisdiction"],
             gpu_name=values["gpu_name"] or None,
