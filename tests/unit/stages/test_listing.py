@@ -14,7 +14,7 @@ from placet.stages.listing import normalise
 A100 = Listing(
     source="test",
     provider="cloud",
-    instance="big",
+    machine="big",
     gpu_name="A100 (80 GB)",
     gpu_count=1,
     gpu_memory=Decimal(80),
@@ -93,8 +93,8 @@ def test_memory_is_read_as_what_the_model_has(listing: Listing, name: str, gigab
 
 
 def test_a_host_priced_without_its_gpu_is_found_by_its_price() -> None:
-    fair = [replace(A100, instance=f"i{price}", price_usd_per_hour=Decimal(price)) for price in (2, 3, 4)]
-    host = replace(A100, instance="host", price_usd_per_hour=Decimal("0.20"))
+    fair = [replace(A100, machine=f"i{price}", price_usd_per_hour=Decimal(price)) for price in (2, 3, 4)]
+    host = replace(A100, machine="host", price_usd_per_hour=Decimal("0.20"))
     made = normalise([*fair, host])
     assert len(made.offers) == 3
     assert [aside.doubt for aside in made.quarantined] == [Doubt.PRICE_TOO_LOW]
