@@ -1,5 +1,6 @@
 """The supervisor is killed, its folder vanishes, nobody needs it any more: what is left, and what is said of it."""
 
+import asyncio
 import json
 import os
 import shutil
@@ -8,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from placet.domain.allocations import Phase
+from placet.domain.allocations import Launch, Phase
+from placet.domain.errors import OutcomeUnknown, Unavailable
 from placet.domain.failures import Cause
 from placet.testing.conformance.provider import Listener, ended, in_phase, read
 from placet.testing.conformance.waiting import eventually
@@ -171,3 +173,49 @@ async def test_records_are_on_disk_before_they_are_reported(world: LocalWorld) -
     assert record["nonce"] == "nonce-of-recorded"
     assert record["logs"]["stdout"]["sealed"] is True
     assert os.listdir(world.path("recorded")).count("exit.json.new") == 0
+
+
+@pytest.mark.parametrize("after_hints", [1, 5, 12, 20, 28])
+async def test_killed_at_any_moment_nothing_runs_twice_and_nothing_is_forgotten(
+    world: LocalWorld, tmp_path: Path, after_hints: int
+) -> None:
+    listener = Listener()
+    provider = await world.connect(listener)
+    (tmp_path / "traces").mkdir()
+    script = "echo begun >> {}; sleep 0.05; echo ended >> {}"
+    launches = []
+    for number in range(15):
+        trace = tmp_path / "traces" / str(number)
+        launches.append(launch_of(shell(script.format(trace, trace)), f"any-{number}"))
+    sending = [asyncio.ensure_future(provider.submit(launch)) for launch in launches]
+
+    async def far_enough() -> bool:
+        return len(listener.seen) + len(listener.asked) >= after_hints
+
+    await eventually(far_enough, 20, "hints")
+    world.kill_supervisor()
+    answers = await asyncio.gather(*sending, return_exceptions=True)
+    for launch, answer in zip(launches, answers, strict=True):
+        assert not isinstance(answer, BaseException) or isinstance(answer, (OutcomeUnknown, Unavailable))
+
+        async def known(launch: Launch = launch) -> bool:
+            try:
+                return bool(await provider.find(launch.key)) or bool(await provider.submit(launch))
+            except (OutcomeUnknown, Unavailable):
+                return False
+
+        await eventually(known, 20, "the new supervisor")
+        seen = await ended(provider, (await provider.find(launch.key))[0])
+        trace = tmp_path / "traces" / launch.key.removeprefix("any-")
+        words = lines_of(trace)
+        assert words.count("begun") <= 1
+        if seen.computed:
+            assert words == ["begun", "ended"]
+        else:
+            assert seen.cause is Cause.LOST
+            assert dict(seen.evidence)["ran"] != "no" or not words
+    assert alive("PLACET_ATTEMPT_KEY=any-") == []
+
+
+def lines_of(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []

@@ -8,7 +8,7 @@ import resource
 import sys
 
 from placet.runner import sandbox
-from placet.runner.processes import MARKER
+from placet.runner.processes import MARKER, threads_of_user
 from placet.runner.spawn import Program
 
 TYPE_CHECKING = False
@@ -129,7 +129,8 @@ def _limits(world: World, attempt: Attempt) -> list[tuple[int, int]]:
     if bounds.memory_bytes is not None and "memory" not in world.groups.kinds:
         limits.append((resource.RLIMIT_AS, bounds.memory_bytes))
     if "pids" not in world.groups.kinds and os.getuid() != 0:
-        limits.append((resource.RLIMIT_NPROC, bounds.processes))
+        # This limit counts everything of the user, wherever it was started.
+        limits.append((resource.RLIMIT_NPROC, bounds.processes + threads_of_user()))
     return limits
 
 
