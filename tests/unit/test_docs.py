@@ -83,3 +83,22 @@ def test_docs_say_so_where_the_example_is_shown() -> None:
 def test_every_code_has_a_place_in_the_docs() -> None:
     page = (ROOT / "docs" / "reference" / "codes.md").read_text()
     assert [code for code in CODES if f"`{code}`" not in page] == []
+
+
+REFUSED_TODAY = {
+    "resources.nodes": "resources: {nodes: 2}",
+    "volumes": "volumes: [{name: v, path: /v}]",
+    "array": "array: [{environment: {A: '1'}}]",
+    "secrets": "secrets: {TOKEN: name}",
+    "object stores": "inputs: [{name: a, source: 's3://bucket/key'}]",
+}
+
+
+@pytest.mark.parametrize("named", REFUSED_TODAY)
+def test_what_the_docs_call_unsupported_is_refused_as_such(named: str) -> None:
+    page = (ROOT / "docs" / "reference" / "spec.md").read_text().replace("\n", " ")
+    sentence = page[page.index("Today these are:") :].split(". ")[0]
+    assert named in sentence
+    outcome = parse(f"runtime: {{type: process, command: [a]}}\n{REFUSED_TODAY[named]}\n", now_ms=0)
+    assert not isinstance(outcome, Parsed)
+    assert [problem.code for problem in outcome] == ["not_supported_yet"]
