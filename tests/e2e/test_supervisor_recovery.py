@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import shutil
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -219,3 +220,18 @@ async def test_killed_at_any_moment_nothing_runs_twice_and_nothing_is_forgotten(
 
 def lines_of(path: Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
+
+
+async def test_told_to_end_it_gives_grace_and_says_so(world: LocalWorld) -> None:
+    provider = await world.connect(Listener())
+    polite = "trap 'echo saved; exit 0' TERM; echo ready; while :; do sleep 0.05; done"
+    handle = await provider.submit(launch_of(shell(polite), "told"))
+    await in_phase(provider, handle, Phase.RUNNING)
+    wait_until(lambda: world.path("told", "logs", "stdout").exists(), 10, "the trap to be set")
+    pid = world.supervisor_pid()
+    assert pid is not None
+    os.kill(pid, signal.SIGTERM)
+    seen = await ended(provider, handle)
+    assert (seen.cause, seen.exit_code, seen.computed) == (Cause.LOST, 0, False)
+    assert world.path("told", "logs", "stdout").read_text() == "ready\nsaved\n"
+    assert world.supervisor_pid() != pid

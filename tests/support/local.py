@@ -86,7 +86,13 @@ class LocalWorld:
         """Close what is open and end the supervisor, by its own process number."""
         for provider in self.opened:
             await provider.close()
-        self.kill_supervisor()
+        pid = self.supervisor_pid()
+        if pid is not None:
+            os.kill(pid, signal.SIGTERM)
+            end = time.monotonic() + 5
+            while self.is_supervisor(pid) and time.monotonic() < end:
+                os.sched_yield()
+            self.kill_supervisor()
 
     def supervisor_pid(self) -> int | None:
         try:
@@ -111,7 +117,7 @@ class LocalWorld:
         os.kill(pid, signal.SIGKILL)
         end = time.monotonic() + 10
         while self.is_supervisor(pid) and time.monotonic() < end:
-            pass
+            os.sched_yield()
         return pid
 
     async def run(self, launch: Launch, limit_s: float = 30.0) -> Observation:

@@ -21,6 +21,7 @@ PIDS = "pids"
 CPU = "cpu"
 PERIOD_US = 100_000
 POOL_MAX = 256
+STRAY_AGE_S = 60.0
 VISITS_TRIED = 5
 VISIT_MOST_S = 0.0005
 UNLIMITED_V1 = "-1"
@@ -41,6 +42,12 @@ class Group:
         self.join = [os.open(folder + "/cgroup.procs", os.O_WRONLY | os.O_CLOEXEC) for folder in distinct]
         self.members_file = os.open(folders[members_of] + "/cgroup.procs", os.O_RDONLY | os.O_CLOEXEC)
         self.oom_before = self.oom_kills()
+
+    def limit_processes(self, most: int) -> None:
+        """Bound the number of processes. Raises ``OSError`` when the group is not there."""
+        if PIDS in self.folders and self.processes != most:
+            _write(self.folders[PIDS] + "/pids.max", str(most))
+            self.processes = most
 
     def members(self) -> list[int]:
         """Every process in the group that is not yet dead."""
@@ -153,14 +160,10 @@ class Groups:
         if not self.usable:
             return None
         light = memory_bytes is None and cpu_cores is None
-        group = (
-            self._pool.pop()
-            if light and self._pool
-            else self._create(memory_bytes is not None, cpu_cores is not None, light)
-        )
-        if PIDS in group.folders and group.processes != processes:
-            _write(group.folders[PIDS] + "/pids.max", str(processes))
-            group.processes = processes
+        group = self._pooled(processes) if light else None
+        if group is None:
+            group = self._create(memory_bytes is not None, cpu_cores is not None, light)
+            group.limit_processes(processes)
         if memory_bytes is not None and MEMORY in group.folders:
             _limit_memory(group.folders[MEMORY], memory_bytes)
         if cpu_cores is not None and CPU in group.folders:
@@ -212,6 +215,19 @@ class Groups:
         self._dead = [group for group in self._dead if not group.remove()]
         return not self._dead
 
+    def remove_strays(self) -> None:
+        """Remove empty groups of supervisors that died and whose data folder nobody uses any more."""
+        for base in set(self._bases.values()):
+            place, own = os.path.split(base)
+            for name in _subfolders(place):
+                folder = os.path.join(place, name)
+                if name.startswith("placet-") and name != own and _is_stray(folder):
+                    for inner in _subfolders(folder):
+                        with contextlib.suppress(OSError):
+                            os.rmdir(os.path.join(folder, inner))
+                    with contextlib.suppress(OSError):
+                        os.rmdir(folder)
+
     def kill_leftovers(self) -> bool:
         """Kill everything in groups of an earlier supervisor and remove them; false while something lives."""
         empty = True
@@ -245,6 +261,18 @@ class Groups:
             with contextlib.suppress(OSError):
                 os.rmdir(base)
 
+    def _pooled(self, processes: int) -> Group | None:
+        while self._pool:
+            group = self._pool.pop()
+            try:
+                group.limit_processes(processes)
+            except OSError:
+                # Somebody removed it, which the kernel allows for empty groups only.
+                group.close()
+                continue
+            return group
+        return None
+
     def _create(self, memory: bool, cpu: bool, pooled: bool) -> Group:
         self._count += 1
         wanted = [KILL, PIDS] + ([MEMORY] if memory else []) + ([CPU] if cpu else [])
@@ -256,6 +284,20 @@ class Groups:
                     os.mkdir(folder, 0o755)
                 folders[kind] = folder
         return Group(self._count, folders, KILL if KILL in folders else PIDS, pooled)
+
+
+def _is_stray(folder: str) -> bool:
+    """Whether every group in it was made by a process that is dead, and none of this is recent."""
+    try:
+        if time.time() - os.stat(folder).st_mtime < STRAY_AGE_S:
+            return False
+    except OSError:
+        return False
+    for name in _subfolders(folder):
+        pid = name.lstrip("g").split("-")[0]
+        if not pid.isdigit() or os.path.exists("/proc/" + pid):
+            return False
+    return True
 
 
 def _home(kinds: set[str]) -> list[int]:

@@ -149,11 +149,7 @@ class Keeper:
             self._close_key(key)
             return
         grace = attempt.launch.limits.grace_s if grace_s is None else grace_s
-        if attempt.phase in (causes.STARTING, causes.RUNNING, causes.STOPPING):
-            self._running.end(attempt, causes.CAUSE_STOPPED, "stopped on request", grace)
-        elif attempt.phase in (causes.ACCEPTED, causes.ENVIRONMENT, causes.INPUTS):
-            self._preparing.abandon(attempt)
-            self._running.end_unstarted(attempt, causes.CAUSE_STOPPED, "stopped on request before it began")
+        self._end(attempt, causes.CAUSE_STOPPED, "stopped on request", grace)
 
     def release(self, key: str) -> bool:
         """Delete everything of the attempt; false while it is not at its end, which this brings about."""
@@ -180,10 +176,19 @@ class Keeper:
         )
         return [self.attempts[key] for key in keys[:limit]], len(keys) > limit
 
-    def kill_all(self) -> None:
-        """End everything at once; used when the data folder itself is gone."""
+    def end_all(self, reason: str, grace_s: float | None) -> None:
+        """Take nothing new and end everything that lives; nobody asked for that, so it is lost and not stopped."""
+        self.retiring = True
         for attempt in list(self.attempts.values()):
-            self.stop(attempt.key, 0.0)
+            grace = attempt.launch.limits.grace_s if grace_s is None else grace_s
+            self._end(attempt, causes.CAUSE_SUPERVISOR_LOST, reason, grace)
+
+    def _end(self, attempt: Attempt, cause: str, reason: str, grace_s: float) -> None:
+        if attempt.phase in (causes.STARTING, causes.RUNNING, causes.STOPPING):
+            self._running.end(attempt, cause, reason, grace_s)
+        elif attempt.phase in (causes.ACCEPTED, causes.ENVIRONMENT, causes.INPUTS):
+            self._preparing.abandon(attempt)
+            self._running.end_unstarted(attempt, cause, reason + " before it began")
 
     def _exited(self, attempt: Attempt) -> None:
         self._sweep_groups()

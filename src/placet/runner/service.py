@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 IDLE_EXIT_S = 600.0
 CHECK_S = 5.0
+STRAYS_S = 2.0
 READY = b"ready\n"
 TAKEN = b"taken\n"
 
@@ -37,6 +38,7 @@ class Service:
         self._idle_since_s = time.monotonic()
         self.desk = Desk(world)
         self._listener: socket.socket | None = None
+        self._told = False
 
     def open(self) -> None:
         """Recover, then listen."""
@@ -45,6 +47,8 @@ class Service:
         self._world.loop.watch(self._listener.fileno(), self._accept)
         self._world.loop.after_turn(self._turn_ended)
         self._world.loop.later(min(CHECK_S, self._idle_exit_s), self._check)
+        self._world.loop.later(STRAYS_S, self._world.groups.remove_strays)
+        signal.signal(signal.SIGTERM, self._told_to_end)
 
     def run(self) -> None:
         """Serve until nobody needs it."""
@@ -54,6 +58,11 @@ class Service:
                 os.unlink(self._world.layout.socket)
             self._listener.close()
         self._world.groups.close()
+
+    def _told_to_end(self, number: int, frame: object) -> None:
+        """The machine goes down, or somebody wants this process gone; the signal has woken the loop as well."""
+        del number, frame
+        self._told = True
 
     def _accept(self) -> None:
         if self._listener is None:
@@ -66,6 +75,9 @@ class Service:
         self.desk.connections.append(connection)
 
     def _turn_ended(self) -> None:
+        if self._told:
+            self._told = False
+            self.desk.keeper.end_all("the supervisor was told to end", None)
         self.desk.flush()
         if self.desk.keeper.retiring and not self.desk.keeper.live_count:
             self._world.loop.stop()
@@ -75,8 +87,7 @@ class Service:
         now_s = time.monotonic()
         if not self._holds_folder():
             # The data folder was deleted or replaced: nobody can reach us any more.
-            keeper.retiring = True
-            keeper.kill_all()
+            keeper.end_all("the data folder was deleted", 0.0)
         if self.desk.connections or keeper.live_count or keeper.environments.busy:
             self._idle_since_s = now_s
         elif now_s - self._idle_since_s >= self._idle_exit_s:
