@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Generic, TypeVar
 
 from placet.adapters.store.codec import Params, text
-from placet.adapters.store.link import Link, Refused
+from placet.adapters.store.link import Link, Refused, Step
 from placet.domain.errors import StoreError
 from placet.domain.records import Accepted, AcceptOutcome
 
@@ -71,118 +70,137 @@ class Deed(Item, Generic[T]):
         self.outcome.clear()
 
 
-def execute(link: Link, items: Sequence[Item]) -> None:
-    """Deal with all items inside the open transaction; raises only what concerns the transaction as a whole."""
-    for item in items:
-        item.forget()
-    _together(link, [item for item in items if isinstance(item, Admission)], _admit)
-    for wave in _waves([item for item in items if isinstance(item, Move)]):
-        _together(link, wave, _move)
-    for item in items:
-        if isinstance(item, Deed):
-            _one(link, item, _act)
+@dataclass(frozen=True)
+class Group(Generic[Some]):
+    """Items that are written with the same few statements: ``quick`` for all, or ``careful`` for one of them."""
 
+    items: Sequence[Some]
+    quick: Callable[[Link, Sequence[Some]], None] | None
+    careful: Callable[[Link, Some], None]
 
-def _together(link: Link, items: Sequence[Some], write: Callable[[Link, Sequence[Some]], None]) -> None:
-    """All at once, which nearly always works; if anything is amiss, one by one."""
-    if len(items) > 1:
+    def write(self, link: Link) -> None:
+        self._forget()
+        if self.quick is None or not self._write_together(link, self.quick):
+            self._forget()
+            for item in self.items:
+                self._write_one(link, item)
+
+    def _forget(self) -> None:
+        for item in self.items:
+            item.forget()
+
+    def _write_together(self, link: Link, quick: Callable[[Link, Sequence[Some]], None]) -> bool:
+        """All at once, which nearly always works; ``False`` if anything was amiss, and nothing is written."""
         try:
             with link.savepoint():
-                write(link, items)
-            return
+                quick(link, self.items)
         except Exception as error:
             if not _concerns_items(link, error):
                 raise
-    for item in items:
-        item.forget()
-        _one(link, item, write)
+            return False
+        return True
+
+    def _write_one(self, link: Link, item: Some) -> None:
+        try:
+            with link.savepoint():
+                self.careful(link, item)
+        except Refused:
+            item.forget()
+        except Exception as error:
+            if not _concerns_items(link, error):
+                raise
+            item.forget()
+            item.fault = link.database.translate(error, committing=False)
 
 
-def _one(link: Link, item: Some, write: Callable[[Link, Sequence[Some]], None]) -> None:
-    try:
-        with link.savepoint():
-            write(link, [item])
-    except Refused:
-        item.forget()
-    except Exception as error:
-        if not _concerns_items(link, error):
-            raise
-        item.forget()
-        item.fault = link.database.translate(error, committing=False)
+def groups(items: Sequence[Item]) -> "list[Group[Admission] | Group[Move] | Group[Deed[object]]]":
+    """What is done in one go, and in which order."""
+    admissions = [item for item in items if isinstance(item, Admission)]
+    waves = _waves([item for item in items if isinstance(item, Move)])
+    deeds = [item for item in items if isinstance(item, Deed)]
+    return [
+        *([Group(admissions, _admit_all, _admit)] if admissions else []),
+        *(Group(wave, _move_all, _move) for wave in waves),
+        *(Group([deed], None, _act) for deed in deeds),
+    ]
 
 
 def _concerns_items(link: Link, error: Exception) -> bool:
     return isinstance(error, Refused) or link.database.is_fault_of_item(error)
 
 
-def _admit(link: Link, items: Sequence[Admission]) -> None:
-    taken = _taken_keys(link, items)
-    fresh: list[Admission] = []
+def _admit_all(link: Link, items: Sequence[Admission]) -> None:
+    """As if all of them were new."""
+    keys = [item.key for item in sorted(items, key=_key_of) if item.key is not None]
+    link.run_together([Step(link.sql.key_take, keys), *_birth(link, items)])
     for item in items:
-        holder, digest = taken.get(_key_of(item), (item.workload_id, ""))
-        if holder == item.workload_id:
-            item.outcome = Accepted(outcome=AcceptOutcome.CREATED, workload_id=holder)
-            fresh.append(item)
-        else:
-            assert item.key is not None
-            same = digest == item.key["body_digest"]
-            told = AcceptOutcome.EXISTED if same else AcceptOutcome.CONFLICT
-            item.outcome = Accepted(outcome=told, workload_id=holder)
+        _created(item)
+
+
+def _admit(link: Link, item: Admission) -> None:
+    if item.key is not None and link.run_all(link.sql.key_take, [item.key]) == 0:
+        ((holder, digest),) = link.rows(link.sql.key_holder, tenant=item.key["tenant"], key=item.key["key"])
+        told = AcceptOutcome.EXISTED if digest == item.key["body_digest"] else AcceptOutcome.CONFLICT
+        item.outcome = Accepted(outcome=told, workload_id=text(holder))
+    else:
+        link.run_in_turn(_birth(link, [item]))
+        _created(item)
+
+
+def _birth(link: Link, items: Sequence[Admission]) -> list[Step]:
     # In one order everywhere, so that two servers that write the same specs wait for one another and do not deadlock.
-    specs = {text(item.spec["id"]): item.spec for item in fresh}
-    link.run_all(link.sql.spec_put, [specs[spec_id] for spec_id in sorted(specs)])
-    link.run_all(link.sql.workload_put, [item.workload for item in fresh])
-    link.run_all(link.sql.label_put, [label for item in fresh for label in item.labels])
-    link.run_all(link.sql.event_put, [item.event for item in fresh])
-    for item in fresh:
-        item.touched = frozenset((item.workload_id,))
+    specs = {text(item.spec["id"]): item.spec for item in items}
+    return [
+        Step(link.sql.spec_put, [specs[spec_id] for spec_id in sorted(specs)], exact=False),
+        Step(link.sql.workload_put, [item.workload for item in items]),
+        Step(link.sql.label_put, [label for item in items for label in item.labels]),
+        Step(link.sql.event_put, [item.event for item in items]),
+    ]
 
 
-def _taken_keys(link: Link, items: Sequence[Admission]) -> dict[tuple[str, str], tuple[str, str]]:
-    """Takes the keys that are free; the holders of all of them if any was not."""
-    keyed = sorted((item for item in items if item.key is not None), key=_key_of)
-    keys = [item.key for item in keyed if item.key is not None]
-    if link.run_all(link.sql.key_take, keys) == len(keys):
-        return {}
-    found = link.rows(link.sql.keys, keys=link.many([text(key["key"]) for key in keys]))
-    return {(text(tenant), text(key)): (text(workload_id), text(digest)) for tenant, key, workload_id, digest in found}
+def _created(item: Admission) -> None:
+    item.outcome = Accepted(outcome=AcceptOutcome.CREATED, workload_id=item.workload_id)
+    item.touched = frozenset((item.workload_id,))
 
 
 def _key_of(item: Admission) -> tuple[str, str]:
     return ("", "") if item.key is None else (text(item.key["tenant"]), text(item.key["key"]))
 
 
-def _move(link: Link, items: Sequence[Move]) -> None:
+def _move_all(link: Link, items: Sequence[Move]) -> None:
+    link.run_together(_steps(link, items))
+    for item in items:
+        _moved(item)
+
+
+def _move(link: Link, item: Move) -> None:
+    link.run_in_turn(_steps(link, [item]))
+    _moved(item)
+
+
+def _steps(link: Link, items: Sequence[Move]) -> list[Step]:
     """The guarded write first: what it refuses has not touched anything else."""
     sql = link.sql
-    going = [item.workload for item in items if item.workload["finished_ms"] is None]
-    ending = [item.workload for item in items if item.workload["finished_ms"] is not None]
-    _all_of(link.run_all(sql.move, going), len(going))
-    _all_of(link.run_all(sql.end, ending), len(ending))
-    for statement, rows in (
-        (sql.attempt_put, [item.attempts for item in items]),
-        (sql.intent_put, [item.intents for item in items]),
-        (sql.artifact_put, [item.artifacts for item in items]),
-        (sql.result_put, [item.results for item in items]),
-        (sql.event_put, [item.events for item in items]),
-    ):
-        flat = list(chain.from_iterable(rows))
-        _all_of(link.run_all(statement, flat), len(flat))
-    for item in items:
-        item.outcome = True
-        item.touched = frozenset((item.workload_id,))
+    return [
+        Step(sql.move, [item.workload for item in items if item.workload["finished_ms"] is None]),
+        Step(sql.end, [item.workload for item in items if item.workload["finished_ms"] is not None]),
+        Step(sql.attempt_put, [row for item in items for row in item.attempts]),
+        Step(sql.intent_put, [row for item in items for row in item.intents]),
+        Step(sql.artifact_put, [row for item in items for row in item.artifacts]),
+        Step(sql.result_put, [row for item in items for row in item.results]),
+        Step(sql.event_put, [row for item in items for row in item.events]),
+    ]
 
 
-def _all_of(changed: int, wanted: int) -> None:
-    if changed != wanted:
-        raise Refused
+def _moved(item: Move) -> None:
+    item.outcome = True
+    item.touched = frozenset((item.workload_id,))
 
 
-def _act(link: Link, items: Sequence[Deed[T]]) -> None:
-    for item in items:
-        outcome, touched = item.act(link)
-        item.outcome.append(outcome)
-        item.touched = frozenset(touched)
+def _act(link: Link, item: Deed[T]) -> None:
+    outcome, touched = item.act(link)
+    item.outcome.append(outcome)
+    item.touched = frozenset(touched)
 
 
 def _waves(moves: Sequence[Move]) -> list[list[Move]]:

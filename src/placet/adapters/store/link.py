@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Protocol
 
 from placet.adapters.store.codec import Row
@@ -11,6 +12,19 @@ from placet.domain.errors import StoreError
 
 class Refused(Exception):
     """Within a transaction: the item's expectation does not hold, undo what it has written."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One statement for each of several rows; with ``exact`` each must change one, or all is refused."""
+
+    statement: Statement
+    params: Sequence[Params]
+    exact: bool = True
+
+    def check(self, changed: int) -> None:
+        if self.exact and changed != len(self.params):
+            raise Refused
 
 
 class Cursor(Protocol):
@@ -62,7 +76,7 @@ class Link:
         self.database = database
         self.cursor = cursor
         self.sql = statements
-        self._alone = False
+        self._flush = self._alone = False
 
     def run(self, statement: Statement, **params: object) -> int:
         """Execute once; returns the number of rows changed."""
@@ -83,6 +97,15 @@ class Link:
             self.cursor.executemany(statement.text, map(statement.bind, params))
         return self.cursor.rowcount
 
+    def run_in_turn(self, steps: Sequence[Step]) -> None:
+        """Raises ``Refused`` at the first step that does not change what it should."""
+        for step in steps:
+            step.check(self.run_all(step.statement, step.params))
+
+    def run_together(self, steps: Sequence[Step]) -> None:
+        """The same, perhaps sent all at once; a fault may then stand for a refusal that would have come before it."""
+        self.run_in_turn(steps)
+
     def many(self, values: Sequence[str]) -> object:
         return self.database.many(values)
 
@@ -100,21 +123,21 @@ class Link:
         self._mark("RELEASE SAVEPOINT item")
 
     def _mark(self, words: str) -> None:
-        """An item that is alone in its transaction needs no mark of its own."""
+        """What is alone in its transaction needs no mark of its own."""
         if not self._alone:
             self.cursor.execute(words)
 
     def _undo(self) -> None:
         if self._alone:
             self.rollback()
-            self._begin(flush=False)
+            self.begin(flush=self._flush, alone=False)
         else:
             self.cursor.execute("ROLLBACK TO SAVEPOINT item")
             self.cursor.execute("RELEASE SAVEPOINT item")
 
     def begin(self, *, flush: bool, alone: bool) -> None:
-        """Open a writing transaction, ``alone`` for one item; with ``flush`` its commit survives a power cut."""
-        self._alone = alone
+        """Open a writing transaction, ``alone`` for one savepoint; with ``flush`` its commit survives a power cut."""
+        self._flush, self._alone = flush, alone
         self._begin(flush=flush)
 
     def _begin(self, *, flush: bool) -> None:

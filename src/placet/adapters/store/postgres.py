@@ -19,7 +19,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from placet.adapters.store import schema
-from placet.adapters.store.link import Link
+from placet.adapters.store.link import Link, Step
 from placet.adapters.store.sql import Statements
 from placet.domain.errors import StoreBusy, StoreError
 
@@ -62,18 +62,36 @@ class PostgresLink(Link):
         super().__init__(database, connection.cursor(), statements)
         self._connection = connection
         self._sender = database.sender
+        self._notes: list[str] = []
 
     def _begin(self, *, flush: bool) -> None:
-        self.cursor.execute("BEGIN")
-        if not flush:
-            self.cursor.execute("SET LOCAL synchronous_commit = off")
+        self._notes = []
+        words = "BEGIN" if flush else "BEGIN; SET LOCAL synchronous_commit = off"
+        self._connection.execute(words, prepare=False)  # two commands in one way, which cannot be prepared
 
     def begin_reading(self) -> None:
         self.cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
+    def run_together(self, steps: Sequence[Step]) -> None:
+        """In one way to the server and back."""
+        sent: list[tuple[Step, psycopg.Cursor[TupleRow]]] = []
+        with self._connection.pipeline():
+            for step in steps:
+                if step.params:
+                    cursor = self._connection.cursor()
+                    cursor.executemany(step.statement.text, step.params)
+                    sent.append((step, cursor))
+        for step, cursor in sent:
+            step.check(cursor.rowcount)
+
     def announce(self, workload_ids: frozenset[str]) -> None:
-        for payload in payloads(self._sender, workload_ids):
-            self.cursor.execute("SELECT pg_notify(%(channel)s, %(payload)s)", {"channel": CHANNEL, "payload": payload})
+        self._notes = payloads(self._sender, workload_ids)
+
+    def commit(self) -> None:
+        with self._connection.pipeline():
+            for payload in self._notes:
+                self._connection.execute("SELECT pg_notify(%s, %s)", [CHANNEL, payload])
+            self._connection.execute("COMMIT")
 
     def close(self) -> None:
         self._connection.close()

@@ -137,12 +137,6 @@ class Statements:
         return self._insert_new(submission_keys)
 
     @cached_property
-    def keys(self) -> Statement:
-        k = submission_keys.c
-        found = select(k.tenant, k.key, k.workload_id, k.body_digest)
-        return self._compiled(found.where(k.operation == inline(SUBMIT), self._flavour.one_of(k.key, "keys")))
-
-    @cached_property
     def key_holder(self) -> Statement:
         k = submission_keys.c
         found = select(k.workload_id, k.body_digest).where(

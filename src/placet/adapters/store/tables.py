@@ -62,8 +62,6 @@ def closed(column: str, words: type[StrEnum]) -> CheckConstraint:
 
 
 UNFINISHED = text("finished_ms IS NULL")
-# Not over, or over with something left to release.
-ACTIVE = text("finished_ms IS NULL OR wake_ms IS NOT NULL")
 
 meta = Table(
     "meta",
@@ -131,14 +129,12 @@ workloads = Table(
     CheckConstraint("user_failures >= 0 AND infrastructure_failures >= 0", name="failures"),
 )
 
-Index(
-    "ix_workloads_due",
-    workloads.c.lease_owner,
-    workloads.c.wake_ms,
-    workloads.c.id,
-    sqlite_where=ACTIVE,
-    postgresql_where=ACTIVE,
-)
+# Ordered as claims are, so that one of a few out of a long queue reads only those few.
+_UNOWNED = text("lease_owner IS NULL AND wake_ms IS NOT NULL")
+Index("ix_workloads_due", workloads.c.wake_ms, workloads.c.id, sqlite_where=_UNOWNED, postgresql_where=_UNOWNED)
+# Not over, or over with something left to release.
+_OWNED = text("lease_owner IS NOT NULL AND (finished_ms IS NULL OR wake_ms IS NOT NULL)")
+Index("ix_workloads_owned", workloads.c.lease_owner, workloads.c.wake_ms, sqlite_where=_OWNED, postgresql_where=_OWNED)
 _WAITER = text(f"finished_ms IS NULL AND wait_for = '{WAITS_FOR_CAPACITY}'")
 Index("ix_workloads_waiters", workloads.c.id, sqlite_where=_WAITER, postgresql_where=_WAITER)
 Index("ix_workloads_list", workloads.c.tenant, workloads.c.id)
@@ -176,6 +172,7 @@ labels = Table(
     Column("value", Text, nullable=False),
     PrimaryKeyConstraint("workload_id", "key"),
     Index("ix_labels_find", "key", "value", "workload_id"),
+    sqlite_with_rowid=False,
 )
 
 submission_keys = Table(
@@ -190,6 +187,7 @@ submission_keys = Table(
     PrimaryKeyConstraint("tenant", "operation", "key"),
     # For the check of the deferred reference, which SQLite would otherwise do by reading the whole table.
     Index("ix_submission_keys_workload", "workload_id"),
+    sqlite_with_rowid=False,
 )
 
 attempts = Table(
@@ -248,6 +246,7 @@ intents = Table(
     ForeignKeyConstraint(["workload_id", "epoch"], ["attempts.workload_id", "attempts.epoch"]),
     closed("verb", IntentVerb),
     closed("state", IntentState),
+    sqlite_with_rowid=False,
 )
 
 events = Table(
@@ -284,6 +283,7 @@ artifacts = Table(
     PrimaryKeyConstraint("workload_id", "epoch", "path"),
     ForeignKeyConstraint(["workload_id", "epoch"], ["attempts.workload_id", "attempts.epoch"]),
     CheckConstraint("size_bytes >= 0", name="size_bytes"),
+    sqlite_with_rowid=False,
 )
 
 results = Table(

@@ -7,7 +7,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TypeAlias
 
-from placet.adapters.store.batch import Item, execute
+from placet.adapters.store.batch import Item, groups
 from placet.adapters.store.link import Database, Link
 from placet.domain.errors import StoreError
 
@@ -101,12 +101,14 @@ class Writer:
 
     def _transact(self, items: Sequence[Item]) -> tuple[Fault | None, frozenset[str]]:
         """One transaction for all; on a fault nothing of it was written, or nobody knows."""
+        work = groups(items)
         for left in reversed(range(TRIES)):
             committing, known = False, self._link
             try:
                 link = self._connected()
-                link.begin(flush=any(item.flush for item in items), alone=len(items) == 1)
-                execute(link, items)
+                link.begin(flush=any(item.flush for item in items), alone=len(work) == 1)
+                for group in work:
+                    group.write(link)
                 touched = frozenset().union(*(item.touched for item in items))
                 if touched:
                     link.announce(touched)

@@ -123,10 +123,10 @@ def _workloads() -> None:
     op.create_index(
         "ix_workloads_due",
         "workloads",
-        ["lease_owner", "wake_ms", "id"],
+        ["wake_ms", "id"],
         unique=False,
-        sqlite_where=sa.text("finished_ms IS NULL OR wake_ms IS NOT NULL"),
-        postgresql_where=sa.text("finished_ms IS NULL OR wake_ms IS NOT NULL"),
+        sqlite_where=sa.text("lease_owner IS NULL AND wake_ms IS NOT NULL"),
+        postgresql_where=sa.text("lease_owner IS NULL AND wake_ms IS NOT NULL"),
     )
     op.create_index(
         "ix_workloads_finished",
@@ -144,6 +144,14 @@ def _workloads() -> None:
         unique=False,
         sqlite_where=sa.text("name IS NOT NULL"),
         postgresql_where=sa.text("name IS NOT NULL"),
+    )
+    op.create_index(
+        "ix_workloads_owned",
+        "workloads",
+        ["lease_owner", "wake_ms"],
+        unique=False,
+        sqlite_where=sa.text("lease_owner IS NOT NULL AND (finished_ms IS NULL OR wake_ms IS NOT NULL)"),
+        postgresql_where=sa.text("lease_owner IS NOT NULL AND (finished_ms IS NULL OR wake_ms IS NOT NULL)"),
     )
     op.create_index(
         "ix_workloads_unfinished",
@@ -242,6 +250,7 @@ def _labels() -> None:
         sa.Column("value", sa.Text(), nullable=False),
         sa.ForeignKeyConstraint(["workload_id"], ["workloads.id"], name=op.f("fk_labels_workload_id")),
         sa.PrimaryKeyConstraint("workload_id", "key", name=op.f("pk_labels")),
+        sqlite_with_rowid=False,
     )
     op.create_index("ix_labels_find", "labels", ["key", "value", "workload_id"], unique=False)
 
@@ -277,6 +286,7 @@ def _submission_keys() -> None:
             deferrable=True,
         ),
         sa.PrimaryKeyConstraint("tenant", "operation", "key", name=op.f("pk_submission_keys")),
+        sqlite_with_rowid=False,
     )
     op.create_index("ix_submission_keys_workload", "submission_keys", ["workload_id"], unique=False)
 
@@ -300,6 +310,7 @@ def _artifacts() -> None:
             name=op.f("fk_artifacts_workload_id_epoch"),
         ),
         sa.PrimaryKeyConstraint("workload_id", "epoch", "path", name=op.f("pk_artifacts")),
+        sqlite_with_rowid=False,
     )
 
 
@@ -325,4 +336,5 @@ def _intents() -> None:
             name=op.f("fk_intents_workload_id_epoch"),
         ),
         sa.PrimaryKeyConstraint("workload_id", "epoch", "verb", name=op.f("pk_intents")),
+        sqlite_with_rowid=False,
     )
