@@ -11,6 +11,7 @@ from typing import Any
 
 from placet.adapters.ambient import RandomIds, SystemClock
 from placet.adapters.artifacts.files import FileArtifacts
+from placet.adapters.catalog.models import HUB, ModelCatalog
 from placet.adapters.inputs import LocalInputs
 from placet.adapters.providers.local import local_provider
 from placet.adapters.store import make_store, migrate
@@ -94,6 +95,7 @@ async def open_app(settings: Settings) -> App:
     await store.open()
     artifacts = FileArtifacts(settings.artifacts)
     inputs = LocalInputs(settings.storage)
+    models = ModelCatalog(hub=HUB if settings.models.hub else None)
     providers: dict[str, Provider] = {}
     if settings.local.enabled:
         local = local_provider(settings, clock)
@@ -102,7 +104,7 @@ async def open_app(settings: Settings) -> App:
     market = Market(providers)
 
     def check(spec: Spec) -> tuple[Problem, ...]:
-        return (*unsupported(spec), *inputs.check(spec))
+        return (*unsupported(spec), *inputs.check(spec), *models.check(spec))
 
     reconciler = Reconciler(
         Ports(
@@ -124,6 +126,7 @@ async def open_app(settings: Settings) -> App:
             fingerprint=_Fingerprint(),
             offers=market,
             check=check,
+            complete=models.complete,
             touched=reconciler.touched,
         )
     )

@@ -129,6 +129,14 @@ class InputSettings(_Section):
     )
 
 
+class ModelSettings(_Section):
+    """Where facts about models may come from."""
+
+    hub: bool = Field(
+        False, description="Ask the Hugging Face hub for the shape of models that are neither known nor described."
+    )
+
+
 class Settings(BaseSettings):
     """Everything a server or an embedded run needs to know."""
 
@@ -158,6 +166,7 @@ class Settings(BaseSettings):
     local: LocalSettings = Field(default_factory=LocalSettings, description="")
     engine: EngineSettings = Field(default_factory=EngineSettings, description="")
     inputs: InputSettings = Field(default_factory=InputSettings, description="")
+    models: ModelSettings = Field(default_factory=ModelSettings, description="")
     log: LogSettings = Field(default_factory=LogSettings, description="")
 
     @classmethod

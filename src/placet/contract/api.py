@@ -298,6 +298,44 @@ class EstimateView(View):
     spec_digest: str | None = None
 
 
+class SpanView(View):
+    """Bytes between two bounds; `likely` leans to the safe side."""
+
+    low: int
+    likely: int
+    high: int
+
+
+class MemoryPartView(View):
+    """One thing that takes memory on each GPU."""
+
+    name: str
+    bytes: SpanView
+    why: str = ""
+
+
+class SplitView(View):
+    """A model on GPUs of one size: the fewest that hold it, and what each of them holds."""
+
+    gpu_memory_bytes: int
+    gpu_count: int | None = Field(description="`null`: no number of them does.")
+    bytes: SpanView | None = None
+
+
+class SizeView(View):
+    """How much memory a model needs on each GPU, and why."""
+
+    model: str = Field(description="The architecture that the hint was taken for.")
+    model_source: str = Field(description="Where its shape is from.")
+    task: str
+    gpu_count: int
+    bytes: SpanView
+    recommended_bytes: int = Field(description="What each GPU should have, at least.")
+    parts: list[MemoryPartView] = []
+    assumptions: list[str] = []
+    splits: list[SplitView] = []
+
+
 class DryRunView(View):
     """The reply to a submit with `dry_run`: nothing was stored."""
 

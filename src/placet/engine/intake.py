@@ -25,9 +25,20 @@ from placet.ports.ambient import Clock, Ids
 from placet.ports.store import Store
 from placet.stages import admission, placement, sizing
 from placet.stages.filters import Asked
+from placet.stages.memory.demanded import model_memory
+from placet.stages.memory.estimate import estimate_memory
+from placet.stages.memory.values import MemoryEstimate, UnknownModel
 
 # A cancel that loses its race to another write looks again; each loss means that the workload moved.
 CANCEL_TRIES = 50
+
+NO_MODEL = Problem(
+    code="missing_field",
+    field="model",
+    what="`model` is not given",
+    why="it says what the memory is needed for",
+    fix="add for example `model: {id: meta-llama/Llama-3.1-8B, task: lora}`",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,9 +115,14 @@ class Fingerprint(Protocol):
         """The digest that two requests with one key must share."""
 
 
+def _as_it_is(spec: Spec) -> Spec:
+    return spec
+
+
 @dataclass(frozen=True, kw_only=True)
 class IntakePorts:
-    """What intake talks to. ``check`` finds what is wrong with a spec here and now, such as missing inputs."""
+    """What intake talks to. ``check`` finds what is wrong with a spec here and now, such as missing inputs;
+    ``complete`` writes into a spec what its model says of itself, so that sizing it later gives the same."""
 
     store: Store
     clock: Clock
@@ -115,6 +131,7 @@ class IntakePorts:
     offers: Callable[[], OfferTable]
     check: Callable[[Spec], tuple[Problem, ...]]
     touched: Callable[[str], None]
+    complete: Callable[[Spec], Spec] = _as_it_is
 
 
 class Intake:
@@ -129,6 +146,7 @@ class Intake:
         A known key is never refused: what was accepted stays accepted when the world has changed.
         """
         digest = submission.body_digest or self._ports.fingerprint.body_digest(submission.spec)
+        submission = replace(submission, spec=await self._completed(submission.spec))
         estimate = await self.estimate(submission.tenant, submission.spec)
         if estimate.problems:
             known = (
@@ -181,7 +199,8 @@ class Intake:
         """What would become of a spec now; also the dry run of a submit."""
         del tenant
         now_ms = self._ports.clock.now_ms()
-        if spec.inputs:
+        spec = await self._completed(spec)
+        if spec.inputs or spec.model is not None:
             problems = await asyncio.to_thread(self._ports.check, spec)
         else:
             problems = self._ports.check(spec)
@@ -201,6 +220,26 @@ class Intake:
             assumptions=(*assumptions, *demand.reasons),
             problems=tuple(problems),
         )
+
+    async def measure(self, spec: Spec) -> MemoryEstimate | Refused:
+        """How much GPU memory the spec's model needs, by whatever is known of it; no offer is looked at."""
+        completed = await self._completed(spec)
+        if completed.model is None:
+            return Refused(problems=(NO_MODEL,))
+        problems = await asyncio.to_thread(self._ports.check, completed)
+        ours = tuple(problem for problem in problems if problem.field.startswith("model"))
+        if ours:
+            return Refused(problems=ours)
+        match model_memory(completed) or estimate_memory(completed.model):
+            case MemoryEstimate() as estimate:
+                return estimate
+            case UnknownModel() as unknown:
+                return Refused(problems=(admission.unknown_model(unknown),))
+
+    async def _completed(self, spec: Spec) -> Spec:
+        if spec.model is None or spec.model.architecture is not None:
+            return spec
+        return await asyncio.to_thread(self._ports.complete, spec)
 
     async def cancel(self, tenant: str, workload_id: str, actor: str) -> StopOutcome | None:
         """Ask for an end, durably; ``None`` when there is no such workload. Repeating it changes nothing."""

@@ -71,6 +71,10 @@ class AsyncClient:
         """What would happen, and what it may cost."""
         return await self._transport.send(calls.estimate(document_of(spec, inline)))
 
+    async def size(self, spec: Spec | None = None, **inline: object) -> api.SizeView:
+        """How much GPU memory the model of a spec needs on each GPU, and why."""
+        return await self._transport.send(calls.size(document_of(spec, inline)))
+
     # Looking
 
     async def workload(self, workload_id: str) -> "AsyncWorkload":

@@ -40,6 +40,12 @@ def estimate(document: Document) -> Call[api.EstimateView]:
     return Call(request=request, read=_as(api.EstimateView))
 
 
+def size(document: Document) -> Call[api.SizeView]:
+    """How much GPU memory a model needs."""
+    request = Request(method="POST", path="/v1/size", headers=JSON_BODY, body=_encoded(document))
+    return Call(request=request, read=_as(api.SizeView))
+
+
 def get(workload_id: str) -> Call[api.WorkloadView]:
     """One workload."""
     return Call(request=_one(workload_id), read=_as(api.WorkloadView))

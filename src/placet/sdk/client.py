@@ -77,6 +77,10 @@ class Client:
         """What would happen, and what it may cost."""
         return self._transport.send(calls.estimate(document_of(spec, inline)))
 
+    def size(self, spec: Spec | None = None, **inline: object) -> api.SizeView:
+        """How much GPU memory the model of a spec needs on each GPU, and why."""
+        return self._transport.send(calls.size(document_of(spec, inline)))
+
     # Looking
 
     def workload(self, workload_id: str) -> "Workload":

@@ -14,6 +14,8 @@ from placet.domain.problems import Problem
 from placet.domain.records import Artifact, Attempt, Event, PlacementNote, Record, Token, Workload
 from placet.domain.units import format_instant
 from placet.engine.intake import Estimate, StopOutcome
+from placet.stages.memory.splitting import USUAL_MEMORIES_BYTES, smallest_split
+from placet.stages.memory.values import MemoryEstimate, Span
 
 
 def workload(record: Record, *, warnings: Sequence[Problem] = (), existed: bool = False) -> api.WorkloadView:
@@ -214,6 +216,34 @@ def estimate(held: Estimate, warnings: Sequence[Problem], spec_digest: str) -> a
         warnings=[problem(one) for one in warnings],
         spec_digest=spec_digest,
     )
+
+
+def size(held: MemoryEstimate) -> api.SizeView:
+    """The memory that a model needs, and how many GPUs of the usual sizes would hold it."""
+    return api.SizeView(
+        model=held.architecture.name,
+        model_source=held.architecture.source,
+        task=held.use.value,
+        gpu_count=held.gpu_count,
+        bytes=_span(held.size),
+        recommended_bytes=held.recommended_bytes,
+        parts=[api.MemoryPartView(name=part.name, bytes=_span(part.size), why=part.why) for part in held.parts],
+        assumptions=list(held.assumptions),
+        splits=[_split(held, memory_bytes) for memory_bytes in USUAL_MEMORIES_BYTES],
+    )
+
+
+def _split(held: MemoryEstimate, memory_bytes: int) -> api.SplitView:
+    found = smallest_split(held, memory_bytes)
+    return api.SplitView(
+        gpu_memory_bytes=memory_bytes,
+        gpu_count=None if found is None else found.gpu_count,
+        bytes=None if found is None else _span(found.estimate.size),
+    )
+
+
+def _span(held: Span) -> api.SpanView:
+    return api.SpanView(low=held.low, likely=held.likely, high=held.high)
 
 
 def _demand(held: Demand) -> api.DemandView:

@@ -36,6 +36,7 @@ class Workloads:
         return (
             Route(door=SUBMIT, endpoint=self.submit, raw=True),
             Route(door=ESTIMATE, endpoint=self.estimate, raw=True),
+            Route(door=SIZE, endpoint=self.size, raw=True),
             Route(door=LIST, endpoint=self.list),
             Route(door=GET, endpoint=self.get),
             Route(door=ATTEMPTS, endpoint=self.attempts),
@@ -78,6 +79,14 @@ class Workloads:
         parsed = await read_spec(request, self._doors.clock.now_ms())
         estimate = await self._doors.intake.estimate(principal_of(request).tenant, parsed.spec)
         return reply(mapping.estimate(estimate, parsed.warnings, mapping.spec_digest(parsed.spec)))
+
+    async def size(self, request: Request) -> Response:
+        """How much GPU memory the model of a spec needs; no offer is looked at."""
+        parsed = await read_spec(request, self._doors.clock.now_ms())
+        measured = await self._doors.intake.measure(parsed.spec)
+        if isinstance(measured, Refused):
+            raise _refusal(measured)
+        return reply(mapping.size(measured))
 
     async def list(
         self,
@@ -162,10 +171,14 @@ def _submitted(outcome: Submitted | Refused | Conflict, parsed: Parsed | None) -
             )
             return reply(view, 200 if outcome.existed else 201, {"location": f"{BASE}/{outcome.workload.id}"})
         case Refused():
-            detail = outcome.problems[0].what if outcome.problems else ""
-            raise problems.Refusal(problems.INVALID_SPEC, detail=detail, problems=outcome.problems)
+            raise _refusal(outcome)
         case Conflict():
             raise problems.Refusal(problems.KEY_CONFLICT, extra={"workload_id": outcome.workload_id})
+
+
+def _refusal(refused: Refused) -> problems.Refusal:
+    detail = refused.problems[0].what if refused.problems else ""
+    return problems.Refusal(problems.INVALID_SPEC, detail=detail, problems=refused.problems)
 
 
 def _label(pair: str) -> tuple[str, str]:
@@ -217,6 +230,16 @@ ESTIMATE = Door(
     scope=Scope.READ,
     body_max=SPEC_BODY_MAX,
     reply=api.EstimateView,
+    refusals=(problems.INVALID_SPEC, problems.MEDIA, problems.TOO_LARGE),
+    extra={"requestBody": SPEC_BODY},
+)
+SIZE = Door(
+    method="POST",
+    path="/v1/size",
+    summary="How much GPU memory a model needs, and why.",
+    scope=Scope.READ,
+    body_max=SPEC_BODY_MAX,
+    reply=api.SizeView,
     refusals=(problems.INVALID_SPEC, problems.MEDIA, problems.TOO_LARGE),
     extra={"requestBody": SPEC_BODY},
 )
@@ -280,4 +303,4 @@ RETRY = Door(
     refusals=(*ABSENT, problems.NOT_FINAL, *KEYED),
     extra={"parameters": [_KEY_PARAMETER]},
 )
-DOORS = (SUBMIT, ESTIMATE, LIST, GET, ATTEMPTS, ACCOUNT, RESULT, CANCEL, RETRY)
+DOORS = (SUBMIT, ESTIMATE, SIZE, LIST, GET, ATTEMPTS, ACCOUNT, RESULT, CANCEL, RETRY)

@@ -107,19 +107,22 @@ def _model(spec: Spec) -> tuple[Problem, ...]:
     """A model of unknown size with nothing else to go by, or one that surely needs more than was asked for."""
     stated = spec.resources.gpu_memory_bytes
     match model_memory(spec):
-        case UnknownModel(why=why, fix=fix) if stated is None and not spec.resources.gpu_models:
-            return (
-                Problem(
-                    code="unknown_model",
-                    field="model",
-                    what="the size of the model is not known",
-                    why=why,
-                    fix=fix,
-                ),
-            )
+        case UnknownModel() as unknown if stated is None and not spec.resources.gpu_models:
+            return (unknown_model(unknown),)
         case MemoryEstimate() as estimate if stated is not None and estimate.size.low > stated:
             return (_too_little(estimate, stated),)
     return ()
+
+
+def unknown_model(unknown: UnknownModel) -> Problem:
+    """The refusal of a model that nothing says the size of."""
+    return Problem(
+        code="unknown_model",
+        field="model",
+        what="the size of the model is not known",
+        why=unknown.why,
+        fix=unknown.fix,
+    )
 
 
 def _too_little(estimate: MemoryEstimate, stated: int) -> Problem:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from placet.cli.commands import artifacts, changing, doctor, looking, operating, planning, running, streaming
+from placet.cli.commands import artifacts, changing, doctor, looking, operating, planning, running, sizing, streaming
 
 RUN, LOOK, PLAN, OPERATE = "Run", "Look", "Plan", "Operate"
 
@@ -43,6 +43,7 @@ COMMANDS = (
     Command("init", planning.init, PLAN),
     Command("validate", planning.validate, PLAN),
     Command("estimate", changing.estimate, PLAN),
+    Command("size", sizing.size, PLAN),
     Command("offers", looking.offers, PLAN),
     Command("schema", planning.schema, PLAN),
     Command("server", operating.server, OPERATE),

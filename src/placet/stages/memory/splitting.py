@@ -4,11 +4,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from placet.domain.models import ModelKind, ModelUse
+from placet.domain.units import GB
 from placet.stages.memory.estimate import estimate_memory
 from placet.stages.memory.setting import TRAINING
 from placet.stages.memory.values import MemoryEstimate, Span
 
 COUNTS = (1, 2, 4, 8, 16, 32)
+USUAL_MEMORIES_BYTES = tuple(size * GB for size in (16, 24, 40, 48, 80, 141, 192))
 
 
 class Fit(StrEnum):
