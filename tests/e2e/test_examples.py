@@ -1,13 +1,16 @@
-"""The examples are valid, their pins agree, and they run through the command line as their pages say."""
+"""The examples are valid, their pins agree, and they do what their pages say, on a whole server."""
 
+import json
 import runpy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from placet.contract.parse import Parsed, parse
+from placet.sdk.specs import from_file
+from tests.support.served import BASE, Served, served
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
@@ -41,3 +44,62 @@ def requirements_of(folder: Path) -> tuple[str, ...]:
     parsed = parse((folder / "workload.yaml").read_bytes(), now_ms=0)
     assert isinstance(parsed, Parsed), parsed
     return parsed.spec.runtime.requirements
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("examples") / "data") as running:
+        yield running
+
+
+def run(server: Served, example: str) -> Any:
+    """The result of an example, submitted as the command line does it."""
+    reply = server.http.post(BASE, json=from_file(EXAMPLES / example / "workload.yaml"))
+    assert reply.status_code == 201, reply.text
+    return server.wait(reply.json()["id"])
+
+
+def output(server: Served, result: Any, path: str) -> bytes:
+    """The bytes of a delivered output."""
+    found = server.http.get(f"{BASE}/{result['workload_id']}/artifacts").json()["items"]
+    return server.http.get(next(one["href"] for one in found if one["path"] == path)).read()
+
+
+def test_hello_greets(server: Served) -> None:
+    result = run(server, "hello")
+    assert result["state"] == "succeeded", result
+    assert output(server, result, "greeting.txt") == b"Hello, world!\n"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)  # it may have to download the network's packages
+def test_files_are_classified(server: Served) -> None:
+    result = run(server, "classify-files")
+    assert (result["state"], result["delivery"]) == ("succeeded", "complete"), result
+    lines = output(server, result, "predictions.jsonl").decode().splitlines()
+    predictions = {line["path"]: line for line in map(json.loads, lines)}
+    assert {predictions[f"odd/{name}"]["label"] for name in ("fibonacci.py", "holiday.jpg")} == {"python"}
+    assert predictions["odd/picture.png"] | {"score": 1.0} == {
+        "path": "odd/picture.png",
+        "label": "png",
+        "score": 1.0,
+        "group": "image",
+        "size": (EXAMPLES / "classify-files" / "data" / "picture.png").stat().st_size,
+    }
+    assert predictions["project/placet/app.py"]["label"] == "python"
+    summary = json.loads(output(server, result, "summary.json"))
+    assert summary["files"] == len(lines)
+    assert {found["path"] for found in summary["surprises"]} >= {"odd/holiday.jpg", "odd/notes.txt", "odd/archive.zip"}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_training_goes_on_after_its_crash(server: Served) -> None:
+    result = run(server, "train-digits")
+    assert result["state"] == "succeeded", result
+    assert [attempt["exit_code"] for attempt in result["attempts"]] == [75, 0]
+    metrics = json.loads(output(server, result, "metrics.json"))
+    assert metrics["resumed_from_epoch"] == 5
+    assert [epoch["epoch"] for epoch in metrics["history"]] == list(range(1, 13))
+    assert metrics["test_accuracy"] > 0.95
+    assert output(server, result, "model.npz").startswith(b"PK")
