@@ -8,10 +8,9 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 import typer.main
-from fastapi import FastAPI
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
@@ -25,8 +24,7 @@ from placet.contract.schema import spec_schema
 from placet.contract.spec import SpecDocument
 from placet.domain.failures import MEANINGS
 from placet.domain.states import ATTEMPT_MOVES, INTENT_MOVES, WORKLOAD_MOVES
-from placet.server.doors import Doors
-from placet.server.rest import routes as declared_routes
+from placet.server.rest import declared
 
 ROOT = Path(__file__).resolve().parents[1]
 REGION = re.compile(r"(<!-- generated: ([a-z-]+) -->\n)(.*?)(<!-- end generated -->)", re.DOTALL)
@@ -161,12 +159,8 @@ def exits() -> str:
 
 
 def routes() -> str:
-    """The declared table of routes; nothing stands behind the doors, and nobody comes through them here."""
-    nothing = cast("Any", None)
-    doors = Doors(intake=nothing, queries=nothing, store=nothing, clock=nothing, ids=nothing)
     rows = ["| route | what | scope | sent twice |", "|---|---|---|---|"]
-    for route in declared_routes(doors, FastAPI()):
-        door = route.door
+    for door in declared():
         what = door.summary + (" Server-sent events." if door.streams else "")
         rows.append(f"| `{door.name}` | {what} | {door.scope.value if door.scope else 'none'} | {door.repeat} |")
     return "\n".join([*rows, ""])
