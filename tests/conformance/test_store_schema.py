@@ -1,8 +1,11 @@
 """Migrations and tables say the same, and the tables themselves refuse what must never be written."""
 
 import re
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import cast
 
@@ -62,12 +65,32 @@ def new_address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Call
         server.drop_database(name)
 
 
+@cache
+def migrated_file() -> Path:
+    """An empty store's file, made once."""
+    file = Path(tempfile.mkdtemp(prefix="placet-schema-")) / "placet.db"
+    migrate(f"sqlite:///{file}")
+    return file
+
+
 @pytest.fixture
-def connection(new_address: Callable[[], str]) -> Iterator[Connection]:
-    """On a migrated database, with the switches that the store sets."""
-    address = new_address()
-    migrate(address)
-    engine = create_engine(address)
+def migrated(new_address: object, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The address of a migrated database, copied from one that was migrated before."""
+    if "sqlite" in request.node.callspec.params.values():
+        shutil.copy(migrated_file(), tmp_path / "copy.db")
+        yield f"sqlite:///{tmp_path}/copy.db"
+    else:
+        server = cast(PostgresServer, request.getfixturevalue("postgres_server"))
+        template = request.getfixturevalue("postgres_template")("store", migrate)
+        name = server.create_database(template)
+        yield server.url(name)
+        server.drop_database(name)
+
+
+@pytest.fixture
+def connection(migrated: str) -> Iterator[Connection]:
+    """With the switches that the store sets."""
+    engine = create_engine(migrated)
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", lambda raw, _: raw.execute("PRAGMA foreign_keys=ON"))
     with engine.connect() as opened:

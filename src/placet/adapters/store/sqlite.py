@@ -24,6 +24,7 @@ T = TypeVar("T")
 
 BUSY_TIMEOUT_S = 10.0
 STATEMENTS_KEPT = 256
+CACHE_KIB, READER_CACHE_KIB = 32 * 1024, 4 * 1024
 JOURNAL_TRIES, JOURNAL_PAUSE_S = 200, 0.05
 # The log is cut back to this after a checkpoint; a burst does not keep its size for ever.
 LOG_KEPT_BYTES = 64 * 1024 * 1024
@@ -104,7 +105,7 @@ class Sqlite:
     def connect(self, *, writes: bool) -> SqliteLink:
         connection = self._connect()
         connection.execute("PRAGMA foreign_keys=ON")
-        connection.execute("PRAGMA cache_size=-65536")
+        connection.execute(f"PRAGMA cache_size=-{CACHE_KIB if writes else READER_CACHE_KIB}")
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute(f"PRAGMA journal_size_limit={LOG_KEPT_BYTES}")
         if not writes:
