@@ -95,6 +95,13 @@ def test_weights_follow_the_precision(precision: Precision, gib: float) -> None:
     assert likely("weights", hint) / GIB == pytest.approx(gib, rel=0.01)
 
 
+def test_the_base_of_qlora_is_narrow_whatever_it_computes_in() -> None:
+    wide = estimated(ModelHint(id=LLAMA, task=ModelUse.QLORA, precision=Precision.BF16))
+    bare = estimated(ModelHint(id=LLAMA, task=ModelUse.QLORA))
+    assert wide.size == bare.size
+    assert any("stored in nf4" in told for told in wide.assumptions)
+
+
 @pytest.mark.parametrize(
     ("optimizer", "bytes_each"),
     [

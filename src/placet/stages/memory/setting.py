@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from placet.domain.models import Architecture, ModelHint, ModelUse, Optimizer, Precision
 from placet.stages.memory.families import written_precision
+from placet.stages.memory.shapes import NARROW
 
 TRAINING = frozenset({ModelUse.LORA, ModelUse.QLORA, ModelUse.FULL_FINE_TUNE})
 
@@ -92,11 +93,14 @@ def fill(hint: ModelHint, facts: Architecture, gpu_count: int) -> Setting:
 
 
 def _precision(hint: ModelHint, use: ModelUse, gaps: _Gaps) -> Precision:
-    if hint.precision is not None:
-        return hint.precision
     stored = written_precision(hint.id or "")
     if use is ModelUse.QLORA:
-        return stored or Precision.NF4
+        if hint.precision is not None and hint.precision not in NARROW:
+            gaps.told.append(f"{hint.precision} is taken as what QLoRA computes in: its base is stored in nf4")
+            return Precision.NF4
+        return hint.precision or stored or Precision.NF4
+    if hint.precision is not None:
+        return hint.precision
     if stored is not None and use is not ModelUse.FULL_FINE_TUNE:
         gaps.told.append(f"the precision is not stated: {stored} by the model's name")
         return stored
