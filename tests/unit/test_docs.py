@@ -102,3 +102,13 @@ def test_what_the_docs_call_unsupported_is_refused_as_such(named: str) -> None:
     outcome = parse(f"runtime: {{type: process, command: [a]}}\n{REFUSED_TODAY[named]}\n", now_ms=0)
     assert not isinstance(outcome, Parsed)
     assert [problem.code for problem in outcome] == ["not_supported_yet"]
+
+
+NAMED_PATH = re.compile(r"`([a-z_]+(?:/[A-Za-z_.-]+)*(?:\.py|\.yaml|/))`")
+
+
+@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "CONTRIBUTING.md", *(name_of(p) for p in ROOT.glob("docs/adr/*"))])
+def test_files_that_the_docs_name_exist(page: str) -> None:
+    named = NAMED_PATH.findall((ROOT / page).read_text())
+    missing = [name for name in named if not any((base / name).exists() for base in (ROOT, ROOT / "src" / "placet"))]
+    assert not missing
