@@ -227,6 +227,7 @@ async def _serve(settings: Settings, serving: Serving, listening: Listening, clo
         token = places.token_path(settings.data_dir)
         await ensure_local_token(app.store, app.ids, app.clock.now_ms(), token)
         rest = build_rest(_doors(app, closing))
+        await _succeed(app.reconciler, settings.data_dir / "worker")
         app.begin()
 
         async def idle() -> bool:
@@ -242,6 +243,14 @@ async def _serve(settings: Settings, serving: Serving, listening: Listening, clo
         await serve(rest, listening, control)
     finally:
         await app.close()
+
+
+async def _succeed(reconciler: Reconciler, note: Path) -> None:
+    """What the last server of this data folder owned is free at once: the folder's lock proves that it is dead."""
+    last = await asyncio.to_thread(lambda: note.read_text() if note.exists() else "")
+    if last:
+        await reconciler.succeed(last)
+    await asyncio.to_thread(note.write_text, reconciler.worker)
 
 
 def _doors(app: App, closing: asyncio.Event) -> Doors:

@@ -25,14 +25,7 @@ from placet.testing.conformance.store_values import (
     owned,
     transition_to,
 )
-from tests.support.postgres import (
-    PostgresServer,
-    find_programs,
-    missing,
-    run_as,
-    running_server,
-    unprivileged_account,
-)
+from tests.support.postgres import PostgresServer, Restartable
 from tests.support.waiting import wait_until_async
 
 pytestmark = pytest.mark.postgres
@@ -130,32 +123,6 @@ async def test_a_row_locked_by_another_is_not_claimed_and_not_waited_for(opener:
         other.execute("SELECT 1 FROM workloads WHERE id = %s FOR UPDATE", [new_workload(1).id])
         taken = await claimed(store)
         assert [record.workload.id for record in taken] == [new_workload(2).id]
-
-
-class Restartable:
-    """A server of this test's own, which it may stop and start."""
-
-    def __init__(self, programs: Path, server: PostgresServer) -> None:
-        self.server = server
-        self._pg_ctl = [str(programs / "pg_ctl"), "-D", str(server.socket_dir / "data"), "-w"]
-
-    def stop(self) -> None:
-        run_as(unprivileged_account(), self.server.socket_dir, [*self._pg_ctl, "-m", "immediate", "stop"])
-
-    def start(self) -> None:
-        folder = self.server.socket_dir
-        options = (folder / "data" / "postmaster.opts").read_text().split(" ", 1)[1].replace('"', "").strip()
-        run_as(unprivileged_account(), folder, [*self._pg_ctl, "-l", str(folder / "log"), "-o", options, "start"])
-
-
-@pytest.fixture
-def restartable() -> Iterator[Restartable]:
-    programs = find_programs()
-    if programs is None:
-        missing("no PostgreSQL server program on this machine")
-        return
-    with running_server(programs, {"synchronous_commit": "on"}) as server:
-        yield Restartable(programs, server)
 
 
 @pytest.mark.slow

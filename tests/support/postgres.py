@@ -59,6 +59,22 @@ class PostgresServer:
             connection.execute(statement)
 
 
+class Restartable:
+    """A server of this test's own, which it may stop and start."""
+
+    def __init__(self, programs: Path, server: PostgresServer) -> None:
+        self.server = server
+        self._pg_ctl = [str(programs / "pg_ctl"), "-D", str(server.socket_dir / "data"), "-w"]
+
+    def stop(self) -> None:
+        run_as(unprivileged_account(), self.server.socket_dir, [*self._pg_ctl, "-m", "immediate", "stop"])
+
+    def start(self) -> None:
+        folder = self.server.socket_dir
+        options = (folder / "data" / "postmaster.opts").read_text().split(" ", 1)[1].replace('"', "").strip()
+        run_as(unprivileged_account(), folder, [*self._pg_ctl, "-l", str(folder / "log"), "-o", options, "start"])
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
     """The session's server; skipped with the reason where there is none, failed where CI=true."""
@@ -76,6 +92,17 @@ def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
     name = postgres_server.create_database()
     yield postgres_server.url(name)
     postgres_server.drop_database(name)
+
+
+@pytest.fixture
+def restartable() -> Iterator[Restartable]:
+    """A server that keeps what it acknowledged, for tests that take it away for a while."""
+    programs = find_programs()
+    if programs is None:
+        missing("no PostgreSQL server program on this machine")
+        return
+    with running_server(programs, {"synchronous_commit": "on"}) as server:
+        yield Restartable(programs, server)
 
 
 @pytest.fixture(scope="session")

@@ -88,11 +88,17 @@ def always(script: Script) -> Callable[[Launch], Script]:
 
 
 async def start(
-    url: str, folder: Path, provider: ScriptedProvider, *, worker: str = "w1", options: ReconcileOptions | None = None
+    url: str,
+    folder: Path,
+    provider: ScriptedProvider,
+    *,
+    worker: str = "w1",
+    options: ReconcileOptions | None = None,
+    through: Callable[[Store], Store] = lambda store: store,
 ) -> ControlPlane:
-    """A control plane on a database that may hold the work of an earlier one."""
+    """A control plane on a database that may hold the work of an earlier one; ``through`` may put faults before it."""
     clock, ids = SystemClock(), RandomIds()
-    store = make_store(url)
+    store = through(make_store(url))
     await store.open()
     artifacts = FileArtifacts(folder / "artifacts")
     providers = {provider.name: provider}
@@ -122,9 +128,7 @@ async def start(
             touched=reconciler.touched,
         )
     )
-    queries = Queries(
-        QueryPorts(store=store, artifacts=artifacts, providers=providers, clock=clock, offers=provider.offers)
-    )
+    queries = Queries(QueryPorts(store=store, artifacts=artifacts, providers=providers, clock=clock, offers=market))
     store.watch(reconciler.stored_elsewhere, only_elsewhere=True)
     store.watch(queries.stored)
     await provider.open(reconciler.hints())

@@ -27,9 +27,11 @@ from placet.engine.facts import (
     World,
 )
 from placet.engine.reservations import Reservations
+from placet.engine.sweep import sweep
 from placet.ports.ambient import Clock, Ids
 from placet.ports.provider import Hints, Provider
 from placet.ports.store import Claim, Store
+from placet.stages.dispatch import workload_of
 
 log = structlog.get_logger()
 
@@ -47,6 +49,9 @@ class ReconcileOptions:
     # Writes of other servers lead to at most one claim in this time: most of them leave nothing to claim.
     news_claim_s: float = 0.1
     store_retry_s: float = 0.25
+    # How often the providers' own lists are searched for what nobody owns; the first time soon after the start.
+    sweep_s: float = 60.0
+    first_sweep_s: float = 5.0
     observe_every_s: float = 10.0
     # Workloads claimed beyond free capacity, so that one that cannot fit now does not hold up one that can.
     lookahead: int = 8
@@ -95,6 +100,7 @@ class Reconciler:
         self._claim_wanted = True
         self._claim_at_s = 0.0
         self._beat_at_s = 0.0
+        self._sweep_at_s = ports.clock.monotonic_s() + options.first_sweep_s
         self._stopping = False
         self._failed: BaseException | None = None
 
@@ -125,6 +131,15 @@ class Reconciler:
         else:
             self._want_claim()
 
+    @property
+    def worker(self) -> str:
+        """The name under which this worker owns."""
+        return self._options.worker
+
+    async def succeed(self, predecessor: str) -> None:
+        """Free at once what a worker owned that is known to be dead."""
+        await self._ports.store.retire(predecessor)
+
     async def run(self) -> None:
         """Move workloads until ``stop``; a fault of the store is waited out, nothing is lost by it."""
         while not self._stopping:
@@ -136,6 +151,7 @@ class Reconciler:
                 await self._resolve_doubt()
                 await self._claim()
                 await self._refresh()
+                self._sweep()
                 await self._round()
             except StoreError as error:
                 log.warning("store.unavailable", action="wait", error=str(error))
@@ -205,6 +221,16 @@ class Reconciler:
         more = any(record.current is not None and not record.current.final for record in records)
         if len(records) >= limit and (free > 0 or more):
             self._claim_wanted = True
+
+    def _sweep(self) -> None:
+        now_s = self._ports.clock.monotonic_s()
+        if now_s >= self._sweep_at_s:
+            self._sweep_at_s = now_s + self._options.sweep_s
+            self._keep(asyncio.ensure_future(self._swept()))
+
+    async def _swept(self) -> None:
+        for handle in await sweep(self._ports.store, self._ports.providers, self._deployment):
+            log.info("allocation.swept", provider=handle.provider, key=handle.key)
 
     def _adopt(self, record: Record) -> None:
         inputs = self._ports.resolve_inputs(record.workload.spec)
@@ -351,7 +377,7 @@ class Reconciler:
         self._dirty.clear()
         self._stale.clear()
         clock = self._ports.clock
-        rest_s = min(self._claim_at_s, self._beat_at_s) - clock.monotonic_s()
+        rest_s = min(self._claim_at_s, self._beat_at_s, self._sweep_at_s) - clock.monotonic_s()
         if self._looks:
             rest_s = min(rest_s, (self._looks[0][0] - clock.now_ms()) / 1000)
         if rest_s > 0:
@@ -415,8 +441,7 @@ class Reconciler:
 
     def _by_key(self, key: str) -> str | None:
         """The owned workload of an attempt key; the key carries its id, so no index is needed."""
-        parts = key.split("-")
-        workload_id = f"wl_{parts[2]}" if len(parts) == 4 else ""
+        workload_id = workload_of(key)
         return workload_id if workload_id in self._owned else None
 
     def _want_claim(self) -> None:

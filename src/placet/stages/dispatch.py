@@ -32,6 +32,12 @@ def attempt_key(deployment: str, workload_id: str, epoch: int) -> str:
     return f"placet-{deployment[:8]}-{workload_id.removeprefix('wl_')}-{epoch}"
 
 
+def workload_of(key: str) -> str | None:
+    """The workload that an attempt's name was made for; ``None`` when it is no such name."""
+    parts = key.split("-")
+    return f"wl_{parts[2]}" if len(parts) == 4 and parts[0] == "placet" else None
+
+
 def dispatch(
     workload: Workload, demand: Demand, plan: Plan, inputs: tuple[ResolvedInput, ...], sender: Sender, now_ms: int
 ) -> Dispatch:

@@ -160,16 +160,19 @@ class Link:
             os.close(descriptor)
 
     async def _start_supervisor(self) -> None:
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        process = await asyncio.create_subprocess_exec(
-            *self._start_command,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            cwd="/",
-            env={"PATH": os.defpath, "LANG": "C.UTF-8"},
-            start_new_session=True,
-        )
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            process = await asyncio.create_subprocess_exec(
+                *self._start_command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+                cwd="/",
+                env={"PATH": os.defpath, "LANG": "C.UTF-8"},
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise Unavailable(f"the supervisor cannot be started: {error}") from error
         assert process.stdout is not None
         try:
             async with asyncio.timeout(START_LIMIT_S):
@@ -184,10 +187,13 @@ class Link:
 
     async def _wait_for_other(self) -> None:
         """Another supervisor holds the folder; it may be on its way up or down."""
-        async with asyncio.timeout(self._call_limit_s):
-            # Nothing announces the file; the wait is bounded by the limit above.
-            while not (self._folder / "supervisor" / "sock").exists():  # noqa: ASYNC110 - see above
-                await asyncio.sleep(RECONNECT_FIRST_S)
+        try:
+            async with asyncio.timeout(self._call_limit_s):
+                # Nothing announces the file; the wait is bounded by the limit above.
+                while not (self._folder / "supervisor" / "sock").exists():  # noqa: ASYNC110 - see above
+                    await asyncio.sleep(RECONNECT_FIRST_S)
+        except TimeoutError:
+            raise Unavailable("another supervisor has the folder and does not listen") from None
 
     def _log_tail(self) -> str:
         with contextlib.suppress(OSError):
