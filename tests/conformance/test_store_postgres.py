@@ -8,8 +8,10 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from sqlalchemy.engine import make_url
 
 from placet.adapters.store import SqlStore, make_store, migrate
+from placet.adapters.store.postgres import Postgres
 from placet.domain.errors import StoreBusy, StoreError
 from placet.domain.records import AcceptOutcome
 from placet.domain.states import WorkloadState
@@ -123,6 +125,25 @@ async def test_a_row_locked_by_another_is_not_claimed_and_not_waited_for(opener:
         other.execute("SELECT 1 FROM workloads WHERE id = %s FOR UPDATE", [new_workload(1).id])
         taken = await claimed(store)
         assert [record.workload.id for record in taken] == [new_workload(2).id]
+
+
+def test_only_what_need_not_survive_is_not_waited_for(address: str) -> None:
+    name = make_url(address).database
+    with psycopg.connect(address.replace("+psycopg", ""), autocommit=True) as other:
+        other.execute(f'ALTER DATABASE "{name}" SET synchronous_commit = on')
+    database = Postgres(make_url(address))
+    assert flush_level(database, flush=True) == "on"
+    assert flush_level(database, flush=False) == "off"
+
+
+def flush_level(database: Postgres, *, flush: bool) -> str:
+    link = database.connect(writes=True)
+    link.begin(flush=flush, alone=True)
+    link.cursor.execute("SHOW synchronous_commit")
+    ((level,),) = link.cursor.fetchall()
+    link.rollback()
+    link.close()
+    return str(level)
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,41 @@ def test_flushes_are_switched_between_transactions(file: Path) -> None:
     link.close()
     assert seen.count("PRAGMA synchronous=NORMAL") == 1
     assert seen.count("PRAGMA synchronous=FULL") == 1
+
+
+class Watched(Sqlite):
+    """Notes at each commit of the writer whether it was flushed."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.flushed: list[bool] = []
+
+    def connect(self, *, writes: bool) -> SqliteLink:
+        link = super().connect(writes=writes)
+        level = ["PRAGMA synchronous=FULL"]
+
+        def note(statement: str) -> None:
+            if statement.startswith("PRAGMA synchronous="):
+                level[0] = statement
+            elif statement == "COMMIT":
+                self.flushed.append(level[0].endswith("FULL"))
+
+        if writes:
+            link.watch_statements(note)
+        return link
+
+
+async def test_what_must_survive_a_power_cut_is_flushed_and_the_rest_is_not(file: Path) -> None:
+    database = Watched(file)
+    store = SqlStore(database, readers=1)
+    await store.open()
+    (workload,) = await accepted(store, 1)
+    step = transition_to(workload, W.PLACING, front_door=True)
+    assert await applied(store, step)
+    assert await applied(store, replace(transition_to(step.workload, W.RUNNING, front_door=True), flush=True))
+    await store.beat("w", 1)
+    assert database.flushed == [True, False, True, False]
+    await store.close()
 
 
 # Other users of the file

@@ -26,7 +26,11 @@ class Readers:
         """What ``act`` reads; with ``one_moment`` all its statements see the same state of the database."""
         if not self._open:
             raise StoreError("the store is closed")
-        return await asyncio.get_running_loop().run_in_executor(self._pool, self._read, act, one_moment)
+        try:
+            reading = asyncio.get_running_loop().run_in_executor(self._pool, self._read, act, one_moment)
+        except RuntimeError as error:  # closed in this very moment, by another thread
+            raise StoreError("the store is closed") from error
+        return await reading
 
     def close(self) -> None:
         """Blocks until the reads under way are done."""
