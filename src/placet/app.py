@@ -61,9 +61,10 @@ class App:
     reconciler: Reconciler
     _loop: "asyncio.Task[None] | None" = None
 
-    def begin(self) -> None:
-        """Start moving workloads; what an earlier server left is adopted."""
+    def begin(self, ended: Callable[[], None] = lambda: None) -> None:
+        """Start moving workloads; what an earlier server left is adopted. ``ended`` is called when that stops."""
         self._loop = asyncio.create_task(self.reconciler.run(), name="reconciler")
+        self._loop.add_done_callback(lambda _: ended())
 
     async def failed(self) -> BaseException | None:
         """Why the engine is not moving, if it is not."""
@@ -158,6 +159,10 @@ def _options(settings: Settings, ids: RandomIds) -> ReconcileOptions:
     )
 
 
+class EngineFailed(Exception):
+    """The engine ended by a fault of its own."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Serving:
     """How a server runs: on the unix socket alone or on TCP too, to the end of all work or to a signal."""
@@ -228,7 +233,7 @@ async def _serve(settings: Settings, serving: Serving, listening: Listening, clo
         await ensure_local_token(app.store, app.ids, app.clock.now_ms(), token)
         rest = build_rest(_doors(app, closing))
         await _succeed(app.reconciler, settings.data_dir / "worker")
-        app.begin()
+        app.begin(ended=closing.set)  # a server that accepts and moves nothing is worse than one that is gone
 
         async def idle() -> bool:
             return rest.quiet() and await app.idle()
@@ -241,6 +246,9 @@ async def _serve(settings: Settings, serving: Serving, listening: Listening, clo
             signals=serving.signals,
         )
         await serve(rest, listening, control)
+        failure = await app.failed()
+        if failure is not None:
+            raise EngineFailed("the engine ended by a fault; its workloads are safe, start again") from failure
     finally:
         await app.close()
 

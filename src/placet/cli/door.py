@@ -24,10 +24,6 @@ def client(options: Options, *, start: bool = True) -> "Client":
     """The client for what was said on the command line; it starts a server on this machine if need be."""
     from placet.sdk.client import Client
 
-    if options.config is not None:
-        import os
-
-        os.environ["PLACET_CONFIG"] = str(options.config)
     return Client(url=options.url, data_dir=options.data_dir, start=start)
 
 

@@ -5,7 +5,7 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from placet.cli.output import note
 from placet.cli.text import LogCleaner, one_line
@@ -43,6 +43,13 @@ class Ended:
     error: Exception | None = None
 
 
+class Screen(Protocol):
+    """Where pieces of logs go."""
+
+    def show(self, piece: "LogPieceView") -> None:
+        """One piece of one stream."""
+
+
 class LogScreen:
     """Writes pieces of logs: as they are into a pipe, without control sequences on a terminal."""
 
@@ -66,16 +73,18 @@ class LogScreen:
 
 
 class Follower:
-    """One workload, from now to its end."""
+    """One workload to its end: its events, and the logs of every attempt from ``first_epoch`` on."""
 
-    def __init__(self, client: "Client", workload_id: str, *, screen: LogScreen | None, quiet: bool) -> None:
+    def __init__(
+        self, client: "Client", workload_id: str, *, screen: Screen | None, quiet: bool, first_epoch: int = 1
+    ) -> None:
         self._client = client
         self._id = workload_id
         self._screen = screen
         self._quiet = quiet
         self._queue: queue.Queue[Happened | Logged | Ended] = queue.Queue(QUEUED_MAX)
         self._readers: set[str] = set()
-        self._epochs: set[int] = set()
+        self._next_epoch = first_epoch
         self._begun = False
 
     def follow(self) -> None:
@@ -98,9 +107,9 @@ class Follower:
     def _event(self, event: "EventView") -> None:
         if not self._quiet:
             self._tell(event)
-        if self._screen is not None and event.epoch and event.epoch not in self._epochs:
-            self._epochs.add(event.epoch)
-            epoch = event.epoch
+        epoch = event.epoch or 0
+        if self._screen is not None and epoch >= self._next_epoch:
+            self._next_epoch = epoch + 1
             self._start(f"logs {epoch}", lambda: self._read_logs(epoch))
 
     def _tell(self, event: "EventView") -> None:

@@ -75,6 +75,8 @@ def build(line: CommandLine) -> "typer.Typer":
         config: Annotated[Path | None, typer.Option(help="Settings; default PLACET_CONFIG.")] = None,
         url: Annotated[str | None, typer.Option(help="A server elsewhere; default PLACET_URL.")] = None,
     ) -> None:
+        if config is not None:  # for the settings of this process and of a server it may start
+            os.environ["PLACET_CONFIG"] = str(config.expanduser().absolute())
         context.obj = Options(
             json=json,
             debug=debug,

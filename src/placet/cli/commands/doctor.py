@@ -61,7 +61,9 @@ def examine(data: Path) -> Iterator[Finding]:
     yield _nvml()
     yield _postgresql()
     yield _process("server", places.socket_path(data), "commands that need one start it in the background")
-    yield _process("supervisor", data / "supervisor.sock", "it is started with the first attempt on this machine")
+    yield _process(
+        "supervisor", data / "local" / "supervisor" / "sock", "it is started with the first attempt on this machine"
+    )
 
 
 def _python() -> Finding:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from placet.cli.door import client, resolve
-from placet.cli.following import LogScreen
+from placet.cli.following import Follower, LogScreen, Screen
 from placet.cli.output import Output
 from placet.cli.text import one_line
 
 if TYPE_CHECKING:
     from placet.contract.api import EventView
-    from placet.sdk.client import Client
+    from placet.contract.logs import LogPieceView
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="Id, unique beginning, name, or `last`.")]
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on to the end of the workload.")]
@@ -29,33 +29,49 @@ def logs(
     attempt: Annotated[int | None, typer.Option(min=1, help="Which attempt; without it the newest.")] = None,
 ) -> None:
     """Show what a workload wrote: its stdout on stdout, its stderr and the installation's log on stderr."""
-    output = Output(context.obj)
-    screen = LogScreen(stdout_is_taken=False)
+    screen = _screen(Output(context.obj), stream)
     with client(context.obj) as server:
         workload_id = resolve(server, workload)
-        pieces = (
-            server.logs(workload_id, stream=stream or "all", epoch=attempt, follow=True)
-            if follow
-            else (
-                piece
-                for one in _streams(server, workload_id, stream)
-                for piece in server.logs(workload_id, stream=one, epoch=attempt)
-            )
-        )
-        for piece in pieces:
-            if output.json:
-                output.line(piece.model_dump())
-            elif stream is not None:
-                screen.show(piece.model_copy(update={"stream": "stdout"}))
-            else:
+        epochs = [one.epoch for one in server.attempts(workload_id)]
+        if follow and attempt is None:
+            Follower(server, workload_id, screen=screen, quiet=True, first_epoch=max(epochs, default=1)).follow()
+        elif follow:
+            for piece in server.logs(workload_id, stream=stream or "all", epoch=attempt, follow=True):
                 screen.show(piece)
+        elif epochs:
+            for one in (stream,) if stream else STREAMS:
+                for piece in server.logs(workload_id, stream=one, epoch=attempt):
+                    screen.show(piece)
 
 
-def _streams(server: "Client", workload_id: str, stream: str | None) -> tuple[str, ...]:
-    """What to read; nothing while there is no attempt, which is not an error."""
-    if not server.attempts(workload_id):
-        return ()
-    return STREAMS if stream is None else (stream,)
+class _Lines:
+    """One JSON document for each piece."""
+
+    def __init__(self, output: Output, stream: str | None) -> None:
+        self._output = output
+        self._stream = stream
+
+    def show(self, piece: "LogPieceView") -> None:
+        if self._stream in (None, piece.stream):
+            self._output.line(piece.model_dump())
+
+
+class _OneStream:
+    """Only one stream, on stdout whichever it is."""
+
+    def __init__(self, stream: str) -> None:
+        self._stream = stream
+        self._screen = LogScreen(stdout_is_taken=False)
+
+    def show(self, piece: "LogPieceView") -> None:
+        if piece.stream == self._stream:
+            self._screen.show(piece.model_copy(update={"stream": "stdout"}))
+
+
+def _screen(output: Output, stream: str | None) -> Screen:
+    if output.json:
+        return _Lines(output, stream)
+    return LogScreen(stdout_is_taken=False) if stream is None else _OneStream(stream)
 
 
 def events(
