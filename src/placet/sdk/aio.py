@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Unpack
 
 import httpx
 
@@ -15,7 +16,7 @@ from placet.sdk.aio_transport import AsyncTransport
 from placet.sdk.client import PAGE, Spec, document_of, new_key
 from placet.sdk.connection import Connection, connect
 from placet.sdk.errors import Unreachable
-from placet.sdk.specs import Document
+from placet.sdk.specs import Document, InlineFields
 from placet.sdk.wire import TRIES, pause_s
 
 
@@ -51,7 +52,9 @@ class AsyncClient:
 
     # Submitting
 
-    async def submit(self, spec: Spec | None = None, *, key: str | None = None, **inline: object) -> "AsyncWorkload":
+    async def submit(
+        self, spec: Spec | None = None, *, key: str | None = None, **inline: Unpack[InlineFields]
+    ) -> "AsyncWorkload":
         """Submit a spec: a path, a mapping, or keyword arguments (see ``placet.submit``).
 
         Raises:
@@ -63,15 +66,15 @@ class AsyncClient:
         """Submit a document as it is; without a key, one is made, so that repeating after a fault is safe."""
         return AsyncWorkload(self, await self._transport.send(calls.submit(document, key or new_key())))
 
-    async def dry_run(self, spec: Spec | None = None, **inline: object) -> api.DryRunView:
+    async def dry_run(self, spec: Spec | None = None, **inline: Unpack[InlineFields]) -> api.DryRunView:
         """Would it be accepted, and how was it understood?"""
         return await self._transport.send(calls.dry_run(document_of(spec, inline)))
 
-    async def estimate(self, spec: Spec | None = None, **inline: object) -> api.EstimateView:
+    async def estimate(self, spec: Spec | None = None, **inline: Unpack[InlineFields]) -> api.EstimateView:
         """What would happen, and what it may cost."""
         return await self._transport.send(calls.estimate(document_of(spec, inline)))
 
-    async def size(self, spec: Spec | None = None, **inline: object) -> api.SizeView:
+    async def size(self, spec: Spec | None = None, **inline: Unpack[InlineFields]) -> api.SizeView:
         """How much GPU memory the model of a spec needs on each GPU, and why."""
         return await self._transport.send(calls.size(document_of(spec, inline)))
 

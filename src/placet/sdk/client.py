@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TypeAlias
+from typing import TypeAlias, Unpack
 
 import httpx
 
@@ -16,7 +16,7 @@ from placet.contract.tokens import IssuedTokenView
 from placet.sdk import calls, saving
 from placet.sdk.connection import Connection, connect
 from placet.sdk.errors import Unreachable
-from placet.sdk.specs import Document, Inline, from_file, from_inline, from_mapping
+from placet.sdk.specs import Document, Inline, InlineFields, from_file, from_inline, from_mapping
 from placet.sdk.transport import Transport
 from placet.sdk.wire import TRIES, pause_s
 
@@ -57,7 +57,7 @@ class Client:
 
     # Submitting
 
-    def submit(self, spec: Spec | None = None, *, key: str | None = None, **inline: object) -> "Workload":
+    def submit(self, spec: Spec | None = None, *, key: str | None = None, **inline: Unpack[InlineFields]) -> "Workload":
         """Submit a spec: a path, a mapping, or keyword arguments (see ``placet.submit``).
 
         Raises:
@@ -69,15 +69,15 @@ class Client:
         """Submit a document as it is; without a key, one is made, so that repeating after a fault is safe."""
         return Workload(self, self._transport.send(calls.submit(document, key or new_key())))
 
-    def dry_run(self, spec: Spec | None = None, **inline: object) -> api.DryRunView:
+    def dry_run(self, spec: Spec | None = None, **inline: Unpack[InlineFields]) -> api.DryRunView:
         """Would it be accepted, and how was it understood?"""
         return self._transport.send(calls.dry_run(document_of(spec, inline)))
 
-    def estimate(self, spec: Spec | None = None, **inline: object) -> api.EstimateView:
+    def estimate(self, spec: Spec | None = None, **inline: Unpack[InlineFields]) -> api.EstimateView:
         """What would happen, and what it may cost."""
         return self._transport.send(calls.estimate(document_of(spec, inline)))
 
-    def size(self, spec: Spec | None = None, **inline: object) -> api.SizeView:
+    def size(self, spec: Spec | None = None, **inline: Unpack[InlineFields]) -> api.SizeView:
         """How much GPU memory the model of a spec needs on each GPU, and why."""
         return self._transport.send(calls.size(document_of(spec, inline)))
 
@@ -301,10 +301,10 @@ class Workload:
         return self._client.download(self.id, artifact, Path(target) if target else Path(Path(artifact.path).name))
 
 
-def document_of(spec: Spec | None, inline: Mapping[str, object]) -> Document:
+def document_of(spec: Spec | None, inline: InlineFields) -> Document:
     """The document of whatever was given, its paths settled."""
     if spec is None:
-        return from_inline(Inline(**inline), Path.cwd())  # type: ignore[arg-type]  # names are checked by Inline
+        return from_inline(Inline(**inline), Path.cwd())
     if inline:
         raise TypeError(f"either a spec or keyword arguments, not both: {', '.join(inline)}")
     return from_mapping(spec, Path.cwd()) if isinstance(spec, Mapping) else from_file(Path(spec))

@@ -2,14 +2,16 @@
 
 import atexit
 import threading
+from typing import Unpack
 
 from placet.sdk.client import Client, Spec, Workload
+from placet.sdk.specs import InlineFields
 
 _lock = threading.Lock()
 _client: Client | None = None
 
 
-def submit(spec: Spec | None = None, *, key: str | None = None, **inline: object) -> Workload:
+def submit(spec: Spec | None = None, *, key: str | None = None, **inline: Unpack[InlineFields]) -> Workload:
     """Submit a workload: a path to a spec file, a mapping, or keyword arguments.
 
     ``placet.submit(command=["python", "work.py"], gpu_memory="24GB", inputs=["./data"], outputs=["out.jsonl"])``.

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypedDict
 
 from placet.sdk.errors import ProblemView, SpecError
 
@@ -23,24 +23,48 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 NAME_MAX = 63
 
 
+class InlineFields(TypedDict, total=False):
+    """The keyword arguments that describe a workload. Paths count from the working folder."""
+
+    command: Sequence[str]
+    python: str
+    arguments: Sequence[str]
+    requirements: Sequence[str]
+    image: str | None
+    name: str | None
+    gpu_memory: str | int | None
+    gpu_count: int | None
+    gpu_models: Sequence[str]
+    cpu: str | float | None
+    memory: str | int | None
+    disk: str | int | None
+    timeout: str | float | None
+    max_cost: str | float | None
+    inputs: Mapping[str, str] | Sequence[str]
+    outputs: Mapping[str, str] | Sequence[str]
+    environment: Mapping[str, str]
+    labels: Mapping[str, str]
+    retries: int | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Inline:
     """A workload described by flags or keyword arguments; ``None`` and empty mean not stated."""
 
-    command: tuple[str, ...] = ()
+    command: Sequence[str] = ()
     python: str | None = None
-    arguments: tuple[str, ...] = ()
-    requirements: tuple[str, ...] = ()
+    arguments: Sequence[str] = ()
+    requirements: Sequence[str] = ()
     image: str | None = None
     name: str | None = None
     gpu_memory: str | int | None = None
     gpu_count: int | None = None
-    gpu_models: tuple[str, ...] = ()
-    cpu: str | float | int | None = None
+    gpu_models: Sequence[str] = ()
+    cpu: str | float | None = None
     memory: str | int | None = None
     disk: str | int | None = None
-    timeout: str | float | int | None = None
-    max_cost: str | float | int | None = None
+    timeout: str | float | None = None
+    max_cost: str | float | None = None
     inputs: Mapping[str, str] | Sequence[str] = ()
     outputs: Mapping[str, str] | Sequence[str] = ()
     environment: Mapping[str, str] | None = None
