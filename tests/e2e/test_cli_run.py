@@ -2,12 +2,16 @@
 
 import json
 import os
+import pty
+import re
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
+import httpx
 import pytest
 
 from placet.sdk import Client, places
@@ -120,6 +124,56 @@ def test_an_interrupt_may_cancel(place: Place, number: signal.Signals) -> None:
     process.communicate(timeout=60)
     assert process.returncode == 3
     assert not answers(place.socket)
+
+
+def test_on_a_terminal_an_interrupt_asks_and_foreign_colours_stay_out(place: Place) -> None:
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "placet", "run", "--", "sh", "-c", r"printf '\033[31mred\033[0m'; sleep 60"],
+        env=place.environment,
+        cwd=place.folder,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    with os.fdopen(ours, "r+b", buffering=0) as terminal:
+        shown = read_until(terminal, b"red")
+        process.send_signal(signal.SIGINT)
+        shown += read_until(terminal, b"[d] ")
+        terminal.write(b"c\n")
+        shown += read_until(terminal, b"cause    cancelled_by_user")
+    assert process.wait(60) == 3
+    assert b"\x1b[31m" not in shown
+
+
+def read_until(terminal: IO[bytes], wanted: bytes) -> bytes:
+    """What is shown up to the wanted words; the test's own time limit bounds it."""
+    shown = b""
+    while wanted not in shown:
+        shown += terminal.read(4096)
+    return shown
+
+
+def test_a_server_on_tcp_needs_a_token_and_its_own_name(place: Place) -> None:
+    process = place.start("server", "--port", "0")
+    assert process.stderr is not None
+    told = next(line for line in process.stderr if "serving" in line)
+    url = re.search(r"http://127\.0\.0\.1:\d+", told)
+    assert url, told
+    token = (place.data / "token").read_text().strip()
+    with Client(url[0], token) as client:
+        assert client.submit(command=["true"]).wait(timeout_s=60).state == "succeeded"
+    headers = {"authorization": f"Bearer {token}"}
+    with httpx.Client(base_url=url[0], trust_env=False) as plain:
+        assert plain.get("/v1/workloads").status_code == 401
+        assert plain.get("/v1/workloads", headers=headers).status_code == 200
+        assert plain.get("/v1/workloads", headers={**headers, "host": "evil.example"}).status_code == 403
+        assert plain.get("/v1/workloads", headers={**headers, "origin": "https://evil.example"}).status_code == 403
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 0
 
 
 def test_two_at_once_share_one_server(place: Place) -> None:
