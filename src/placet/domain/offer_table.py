@@ -44,6 +44,11 @@ class Words:
         """The code of a text that occurs."""
         return self._codes.get(text)
 
+    @cached_property
+    def hashes(self) -> NDArray[np.uint64]:
+        """A number per word, the same in every table. Only once the table is built."""
+        return np.array([_hash(text) for text in self.texts], dtype=np.uint64)
+
     def judge(self, accept: Callable[[str], bool]) -> Bits:
         """One truth value per word, to be looked up with a column of codes."""
         return np.array([accept(text) for text in self.texts], dtype=np.bool_)
@@ -168,17 +173,24 @@ class OfferTable:
         rows = np.flatnonzero(self.id == code)
         return int(rows[0]) if len(rows) else None
 
-    @cached_property
+    @property
     def id_hash(self) -> NDArray[np.uint64]:
         """A number per row that depends on the offer's id alone."""
-        words = np.array([_hash(text) for text in self.words["id"].texts], dtype=np.uint64)
-        return words[self.id]
+        hashed: NDArray[np.uint64] = self.words["id"].hashes[self.id]
+        return hashed
 
     @cached_property
     def places(self) -> frozenset[tuple[str, str]]:
         """Every (provider, region) with an offer."""
         rows = range(len(self))
         return frozenset((self.text("provider", row), self.text("region", row)) for row in rows)
+
+    def take(self, rows: NDArray[np.intp]) -> "OfferTable":
+        """Some of the offers, in the order of ``rows``; the words stay those of the whole table."""
+        return OfferTable(
+            words=self.words,
+            **{name: getattr(self, name)[rows] for name in (*TEXTS, *NUMBERS)},
+        )
 
     def with_free(self, columns: Mapping[str, Numbers]) -> "OfferTable":
         """The same offers with other free capacity; ``columns`` are some of the ``free_`` columns."""

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import numpy as np
 
+from placet.domain.experience import Experience
 from placet.domain.offer_table import Bits, Numbers, OfferTable, split
 from placet.domain.offers import Availability, Demand, Fate, Offer
 from placet.domain.spec import CapacityType, Repeat, Selection, Spec
@@ -13,17 +14,22 @@ from placet.domain.units import SECOND_MS, format_bytes, format_money
 
 # Without any bound on the run time, an offer that costs something is judged by this much of it.
 UNBOUNDED_RUNTIME_S = 3600.0
+NO_EXPERIENCE = Experience()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What offers are measured against. ``excluded`` offers failed this workload and are left alone for now."""
+    """What offers are measured against.
+
+    ``excluded`` offers failed this workload and are left alone for now. ``experience`` is what attempts have taught.
+    """
 
     spec: Spec
     demand: Demand
     now_ms: int
     excluded: tuple[str, ...] = ()
     spent_usd: Decimal = Decimal(0)
+    experience: Experience = NO_EXPERIENCE
 
 
 @dataclass(frozen=True, kw_only=True)

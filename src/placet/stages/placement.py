@@ -59,14 +59,13 @@ def _fate(counts: NDArray[np.intp]) -> Fate:
 
 
 def _rank(asked: Asked, table: OfferTable, fits: Bits, seed: str) -> tuple[Ranked, ...]:
-    scores = score(asked.spec, asked.demand, table)
-    order = scores.total
-    groups = first_group(asked.spec, table)
-    rows = np.flatnonzero(fits)
+    fitting = table if fits.all() else table.take(np.flatnonzero(fits))
+    groups = first_group(asked, fitting)
     if groups is not None:
-        rows = rows[groups[rows] == groups[rows].min()]
-    best = _least(order[rows], _tie_breaks(table, rows, seed))
-    return tuple(_ranked(asked, table, scores, int(row)) for row in rows[best])
+        fitting = fitting.take(np.flatnonzero(groups == groups.min()))
+    scores = score(asked, fitting)
+    best = _least(scores.total, _tie_breaks(fitting, seed))
+    return tuple(_ranked(asked, fitting, scores, int(row)) for row in best)
 
 
 def _least(values: Numbers, ties: NDArray[np.uint64]) -> NDArray[np.intp]:
@@ -81,10 +80,10 @@ def _least(values: Numbers, ties: NDArray[np.uint64]) -> NDArray[np.intp]:
     return chosen[np.lexsort((ties[chosen], values[chosen]))]
 
 
-def _tie_breaks(table: OfferTable, rows: NDArray[np.intp], seed: str) -> NDArray[np.uint64]:
+def _tie_breaks(table: OfferTable, seed: str) -> NDArray[np.uint64]:
     """A number per offer that depends on its id and the seed alone."""
     salt = np.uint64(int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8], "little") | 1)
-    mixed = (table.id_hash[rows] ^ salt) * salt
+    mixed = (table.id_hash ^ salt) * salt
     return mixed ^ (mixed >> np.uint64(29))
 
 
@@ -93,7 +92,7 @@ def _ranked(asked: Asked, table: OfferTable, scores: Scores, row: int) -> Ranked
     offer = table.offer(row)
     return Ranked(
         offer=offer,
-        cost_usd=cost_interval(asked.demand, offer, float(scores.worst_micro[row])),
+        cost_usd=cost_interval(asked, offer, scores, row),
         score=Decimal(_plain(scores.total[row])),
         parts=parts or ((str(asked.spec.objective), "0"),),
     )

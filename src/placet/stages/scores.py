@@ -7,17 +7,20 @@ from typing import assert_never
 
 import numpy as np
 
+from placet.domain.experience import Beliefs
 from placet.domain.offer_table import Numbers, OfferTable
-from placet.domain.offers import Demand, Interval, Offer
-from placet.domain.spec import CapacityType, Objective, Spec
-from placet.stages.filters import UNBOUNDED_RUNTIME_S, worst_costs_micro
+from placet.domain.offers import Interval, Offer
+from placet.domain.spec import CapacityType, Objective, Repeat
+from placet.stages.filters import UNBOUNDED_RUNTIME_S, Asked, worst_costs_micro
+from placet.stages.learning import Course, beliefs, expected_course
 
 # Preferences decide between offers whose scores are close: each is worth this share of the score.
 PREFERENCE_SHARE = 0.10
 # What a score is at least taken for when a share of it is computed, so that preferences count among free offers too.
 SCORE_FLOOR = 0.01
-UNKNOWN_RELIABILITY = 0.5
 MONEY_PLACES = Decimal("0.000001")
+# What a resumable program is taken to repeat after a loss: it checkpoints about this often.
+CHECKPOINT_H = 0.25
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -26,21 +29,59 @@ class Scores:
 
     total: Numbers
     parts: Mapping[str, Numbers]
-    worst_micro: Numbers
+    expected_usd: Numbers
+    believed: Beliefs
+    course: Course
 
 
-def score(spec: Spec, demand: Demand, table: OfferTable) -> Scores:
+def score(asked: Asked, table: OfferTable) -> Scores:
     """The utility of every offer under the spec's objective.
 
-    cost: dollars; speed: seconds until the start; balanced: dollars plus a cent per second of start-up; reliability:
-    dollars divided by the reliability of the offer. Each preference that is met subtracts a tenth, and a GPU that
-    nobody asked for adds two.
+    cost: expected dollars per successful workload, all its attempts included; speed: expected seconds until the first
+    start; balanced: dollars plus a cent per second until the start; reliability: expected dollars per chance that the
+    first attempt succeeds. Each preference that is met subtracts a tenth, and a GPU that nobody asked for adds two.
     """
-    likely_usd = _likely_micro(demand, table) / 1e6
-    base = _base(spec.objective, likely_usd, table)
-    share = np.maximum(base, SCORE_FLOOR) * PREFERENCE_SHARE
-    parts: dict[str, Numbers] = {str(spec.objective): base}
-    bounds = spec.constraints
+    spec = asked.spec
+    believed = beliefs(asked.experience, table, now_ms=asked.now_ms)
+    running_h = _likely_s(asked) / 3600.0
+    course = expected_course(
+        running_h,
+        believed.startup_s / 3600.0,
+        believed,
+        resumable=spec.repeat is Repeat.RESUMABLE,
+        checkpoint_h=CHECKPOINT_H,
+    )
+    expected_micro = np.maximum(table.price_micro * course.hours, table.minimum_charge_micro * course.attempts)
+    expected_usd: Numbers = expected_micro / 1e6
+    base = _base(spec.objective, expected_usd, believed, running_h)
+    parts = {str(spec.objective): base, **_preferences(asked, table, np.maximum(base, SCORE_FLOOR) * PREFERENCE_SHARE)}
+    total: Numbers = sum(parts.values(), np.zeros(len(table)))
+    return Scores(total=total, parts=parts, expected_usd=expected_usd, believed=believed, course=course)
+
+
+def _likely_s(asked: Asked) -> float:
+    return float(asked.demand.runtime_s.likely) if asked.demand.runtime_s is not None else UNBOUNDED_RUNTIME_S
+
+
+def _base(objective: Objective, expected_usd: Numbers, believed: Beliefs, running_h: float) -> Numbers:
+    until_start_s = believed.startup_s / np.maximum(believed.start_share, 0.01)
+    match objective:
+        case Objective.COST:
+            return expected_usd
+        case Objective.SPEED:
+            return until_start_s
+        case Objective.BALANCED:
+            return expected_usd + until_start_s / 100.0
+        case Objective.RELIABILITY:
+            first_try = believed.start_share * np.exp(-believed.losses_per_hour * running_h)
+            return (expected_usd + SCORE_FLOOR) / np.maximum(first_try, 0.001)
+        case _:
+            assert_never(objective)
+
+
+def _preferences(asked: Asked, table: OfferTable, share: Numbers) -> dict[str, Numbers]:
+    bounds = asked.spec.constraints
+    parts: dict[str, Numbers] = {}
     if bounds.providers.preferred:
         met = table.judged("provider", lambda name: name in bounds.providers.preferred)
         parts["preferred_provider"] = np.where(met, -share, 0.0)
@@ -49,45 +90,23 @@ def score(spec: Spec, demand: Demand, table: OfferTable) -> Scores:
         parts["preferred_region"] = np.where(met, -share, 0.0)
     if bounds.startup_latency_s is not None:
         parts["preferred_startup"] = np.where(table.startup_s <= float(bounds.startup_latency_s), -share, 0.0)
-    if demand.gpu_count == 0:
+    if asked.demand.gpu_count == 0:
         parts["unneeded_gpu"] = np.where(table.gpu_count > 0, share * 2, 0.0)
-    total: Numbers = sum(parts.values(), np.zeros(len(table)))
-    return Scores(total=total, parts=parts, worst_micro=worst_costs_micro(demand, table))
+    return parts
 
 
-def _likely_micro(demand: Demand, table: OfferTable) -> Numbers:
-    likely_s = float(demand.runtime_s.likely) if demand.runtime_s is not None else UNBOUNDED_RUNTIME_S
-    likely: Numbers = np.maximum(
-        table.price_micro * ((likely_s + table.startup_s) / 3600.0), table.minimum_charge_micro
-    )
-    return likely
-
-
-def _base(objective: Objective, likely_usd: Numbers, table: OfferTable) -> Numbers:
-    match objective:
-        case Objective.COST:
-            return likely_usd
-        case Objective.SPEED:
-            return table.startup_s
-        case Objective.BALANCED:
-            return likely_usd + table.startup_s / 100.0
-        case Objective.RELIABILITY:
-            known = np.where(np.isnan(table.reliability), UNKNOWN_RELIABILITY, table.reliability)
-            return (likely_usd + SCORE_FLOOR) / np.maximum(known, 0.01)
-        case _:
-            assert_never(objective)
-
-
-def cost_interval(demand: Demand, offer: Offer, worst_micro: float) -> Interval:
-    """What one attempt on one offer costs, in US dollars."""
-    runtime = demand.runtime_s
-    hourly, least, startup_s = offer.price_usd_per_hour, offer.minimum_charge_usd, offer.startup_s
+def cost_interval(asked: Asked, offer: Offer, scores: Scores, row: int) -> Interval:
+    """What the workload costs on one offer, in US dollars: at best, in the mean of all attempts, at worst once."""
+    runtime = asked.demand.runtime_s
+    hourly, least = offer.price_usd_per_hour, offer.minimum_charge_usd
     low_s = runtime.low if runtime is not None else Decimal(0)
-    likely_s = runtime.likely if runtime is not None else Decimal(int(UNBOUNDED_RUNTIME_S))
+    worst = float(worst_costs_micro(asked.demand, OfferTable.of([offer]))[0]) / 1e6
+    low = max(hourly * (low_s + offer.startup_s) / 3600, least)
+    likely = max(Decimal(repr(float(scores.expected_usd[row]))), low)
     return Interval(
-        low=_money(max(hourly * (low_s + startup_s) / 3600, least)),
-        likely=_money(max(hourly * (likely_s + startup_s) / 3600, least)),
-        high=_money(max(Decimal(repr(worst_micro)) / 1_000_000, least)),
+        low=_money(low),
+        likely=_money(likely),
+        high=_money(max(Decimal(repr(worst)), likely)),
         reason=runtime.reason if runtime is not None else "no bound on the run time is known; one hour is assumed",
     )
 
@@ -96,9 +115,9 @@ def _money(amount: Decimal) -> Decimal:
     return Decimal(0) if amount == 0 else amount.quantize(MONEY_PLACES)
 
 
-def first_group(spec: Spec, table: OfferTable) -> Numbers | None:
+def first_group(asked: Asked, table: OfferTable) -> Numbers | None:
     """0 for offers that come before all others whatever their score: reserved capacity, when the spec says so."""
-    if not spec.constraints.reserved_first:
+    if not asked.spec.constraints.reserved_first:
         return None
     reserved = table.judged("capacity_type", lambda word: word == CapacityType.RESERVED)
     return np.where(reserved, 0.0, 1.0)
