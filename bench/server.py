@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -87,19 +87,18 @@ def _ready(process: "subprocess.Popen[bytes]", data: Path) -> Door:
 
 
 def _stop(process: "subprocess.Popen[bytes]", data: Path) -> None:
-    supervisors = [pid for pid in processes_naming(str(data)) if pid != process.pid]
-    for pid in (process.pid, *supervisors):
-        try:
-            os.kill(pid, signal.SIGTERM)
-        except ProcessLookupError:
-            continue
+    """The server politely; then, at once, whatever it left running on this throw-away data folder."""
+    process.terminate()
     try:
         process.wait(STOP_WITHIN_S)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
     deadline = perf_counter() + STOP_WITHIN_S
-    while processes_naming(str(data)) and perf_counter() < deadline:
+    while (left := processes_naming(str(data))) and perf_counter() < deadline:
+        for pid in left:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         time.sleep(PAUSE_S)
 
 
