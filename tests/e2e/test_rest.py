@@ -11,6 +11,7 @@ import pytest
 
 from placet.contract import api
 from placet.contract.logs import LogPieceView
+from tests.support.postgres import PostgresServer
 from tests.support.served import BASE, Served, served
 
 DESIGN_SAMPLE = {
@@ -23,9 +24,14 @@ DESIGN_SAMPLE = {
 }
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("rest") / "data") as running:
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """The same questions to both databases."""
+    overrides: dict[str, object] = {}
+    if request.param == "postgresql":
+        postgres: PostgresServer = request.getfixturevalue("postgres_server")
+        overrides["database_url"] = postgres.url(postgres.create_database())
+    with served(tmp_path_factory.mktemp("rest") / "data", **overrides) as running:
         yield running
 
 

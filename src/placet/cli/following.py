@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from placet.sdk.client import Client
 
 # Between the readers and the terminal; a full queue makes the readers wait, not the memory grow.
-QUEUED_MAX = 200
+QUEUED_MAX = 64
 TOLD = {"workload.moved", "workload.waiting_on", "workload.desired"}
 TOLD_OF_ATTEMPTS = {"lost", "refused", "unknown"}
 

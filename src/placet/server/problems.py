@@ -29,7 +29,7 @@ INTERNAL = CODES["internal_error"]
 UNAVAILABLE = CODES["unavailable"]
 
 
-@dataclass
+@dataclass(eq=False)
 class Refusal(Exception):
     """Raised by a route, answered as a problem document. ``detail`` must be fit for strangers."""
 
