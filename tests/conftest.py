@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.support.postgres"]
+pytest_plugins = ["tests.support.postgres", "tests.support.servers"]
 
 ROOT = Path(__file__).resolve().parent.parent
 PURE_SUITES = ("tests/unit/", "tests/property/")
