@@ -18,6 +18,7 @@ from placet.adapters.store import make_store, migrate
 from placet.config import Settings
 from placet.contract.canonical import body_digest, spec_digest
 from placet.contract.support import unsupported
+from placet.domain.errors import StoreError
 from placet.domain.problems import Problem
 from placet.domain.spec import Spec
 from placet.engine.effects import Effects
@@ -34,7 +35,7 @@ from placet.server.rest import build_rest
 from placet.server.serve import AlreadyServed as AlreadyServed
 from placet.server.serve import CannotServe as CannotServe
 from placet.server.serve import Control, Listening, check_exposure, data_folder_lock, serve
-from placet.server.tokens import ensure_local_token
+from placet.server.tokens import LooseTokenFile, ensure_local_token
 
 
 class _Fingerprint:
@@ -226,11 +227,13 @@ def migrate_database(settings: Settings) -> None:
 
 
 async def _serve(settings: Settings, serving: Serving, listening: Listening, closing: asyncio.Event) -> None:
-    await asyncio.to_thread(migrate_database, settings)
-    app = await open_app(settings)
+    app = await _connected(settings)
     try:
         token = places.token_path(settings.data_dir)
-        await ensure_local_token(app.store, app.ids, app.clock.now_ms(), token)
+        try:
+            await ensure_local_token(app.store, app.ids, app.clock.now_ms(), token)
+        except LooseTokenFile as error:
+            raise CannotServe(str(error)) from error
         rest = build_rest(_doors(app, closing))
         await _succeed(app.reconciler, settings.data_dir / "worker")
         app.begin(ended=closing.set)  # a server that accepts and moves nothing is worse than one that is gone
@@ -251,6 +254,14 @@ async def _serve(settings: Settings, serving: Serving, listening: Listening, clo
             raise EngineFailed("the engine ended by a fault; its workloads are safe, start again") from failure
     finally:
         await app.close()
+
+
+async def _connected(settings: Settings) -> App:
+    try:
+        await asyncio.to_thread(migrate_database, settings)
+        return await open_app(settings)
+    except (StoreError, ValueError) as error:
+        raise CannotServe(f"the database cannot be used: {error}") from error
 
 
 async def _succeed(reconciler: Reconciler, note: Path) -> None:

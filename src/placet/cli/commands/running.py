@@ -13,6 +13,7 @@ import typer
 
 from placet.cli.describing import takes_workload
 from placet.cli.exits import Exit
+from placet.cli.failures import Stop
 from placet.cli.following import Follower, LogScreen
 from placet.cli.options import Options
 from placet.cli.output import Output, note
@@ -157,6 +158,8 @@ def _embedded(options: Options, data: Path) -> Iterator["Client"]:
     except app.AlreadyServed:  # somebody else was quicker between our look and our lock
         with client(options) as found:
             yield found
+    except app.CannotServe as error:
+        raise Stop("cannot_serve", str(error), "`placet doctor` tells what is here", Exit.ERROR) from error
     finally:
         if unfinished:
             ensure_server(data)
