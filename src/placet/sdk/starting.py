@@ -1,5 +1,6 @@
 """Starts a server in the background where none answers: a process of its own that ends when it has nothing to do."""
 
+import atexit
 import os
 import subprocess
 import sys
@@ -42,6 +43,14 @@ def ensure_server(data: Path, arguments: Sequence[str] = ()) -> None:
             raise Unreachable(f"a background server could not be started: {_end_of(log)}")
         time.sleep(pause_s)
         pause_s = min(pause_s * 1.5, 0.1)
+
+
+@atexit.register
+def _leave_running() -> None:
+    """A server outlives the program that started it on purpose; without this, its handle would complain of that."""
+    for process in _started:
+        if process.poll() is None:
+            process.returncode = 0
 
 
 def _spawn(data: Path, log: Path, arguments: Sequence[str]) -> "subprocess.Popen[bytes]":
