@@ -7,7 +7,7 @@ from typing import Protocol
 
 from placet.domain.failures import MEANINGS, Cause
 from placet.domain.offer_table import OfferTable
-from placet.domain.offers import Demand, Fate, Interval, Plan
+from placet.domain.offers import Demand, Interval, Plan
 from placet.domain.problems import Problem
 from placet.domain.records import (
     Acceptance,
@@ -147,15 +147,15 @@ class Intake:
         """
         digest = submission.body_digest or self._ports.fingerprint.body_digest(submission.spec)
         submission = replace(submission, spec=await self._completed(submission.spec))
-        estimate = await self.estimate(submission.tenant, submission.spec)
-        if estimate.problems:
+        problems, _ = await self._judged(submission.spec)
+        if problems:
             known = (
                 None
                 if submission.key is None
                 else await self._ports.store.submission(submission.tenant, submission.key)
             )
             if known is None:
-                return Refused(problems=estimate.problems)
+                return Refused(problems=problems)
             return await self._known(submission.tenant, known.workload_id, known.body_digest == digest)
         acceptance = self._acceptance(submission, digest)
         accepted = await self._ports.store.accept(acceptance)
@@ -198,27 +198,17 @@ class Intake:
     async def estimate(self, tenant: str, spec: Spec) -> Estimate:
         """What would become of a spec now; also the dry run of a submit."""
         del tenant
-        now_ms = self._ports.clock.now_ms()
         spec = await self._completed(spec)
-        if spec.inputs or spec.model is not None:
-            problems = await asyncio.to_thread(self._ports.check, spec)
-        else:
-            problems = self._ports.check(spec)
-        problems = (*problems, *admission.admit(spec, now_ms))
-        demand = sizing.size(spec)
-        asked = Asked(spec=spec, demand=demand, now_ms=now_ms)
-        offers = self._ports.offers()
-        plan = placement.place(asked, offers, seed="")
-        if plan.fate is Fate.NEVER and len(offers):
-            problems = (*problems, *placement.refusals(asked, offers))
+        problems, asked = await self._judged(spec)
+        plan = placement.place(asked, self._ports.offers(), seed="")
         best = plan.ranked[0] if plan.ranked else None
         assumptions = [] if best is None else [best.cost_usd.reason]
         return Estimate(
-            demand=demand,
+            demand=asked.demand,
             plan=plan,
             cost_usd=None if best is None else best.cost_usd,
-            assumptions=(*assumptions, *demand.reasons),
-            problems=tuple(problems),
+            assumptions=(*assumptions, *asked.demand.reasons),
+            problems=problems,
         )
 
     async def measure(self, spec: Spec) -> MemoryEstimate | Refused:
@@ -240,6 +230,18 @@ class Intake:
         if spec.model is None or spec.model.architecture is not None:
             return spec
         return await asyncio.to_thread(self._ports.complete, spec)
+
+    async def _judged(self, spec: Spec) -> tuple[tuple[Problem, ...], Asked]:
+        """Everything that is wrong with a spec here and now, and what offers are to be measured against."""
+        now_ms = self._ports.clock.now_ms()
+        if spec.inputs or spec.model is not None:
+            problems = await asyncio.to_thread(self._ports.check, spec)
+        else:
+            problems = self._ports.check(spec)
+        asked = Asked(spec=spec, demand=sizing.size(spec), now_ms=now_ms)
+        offers = self._ports.offers()
+        never = placement.refusals(asked, offers) if len(offers) and not placement.feasible(asked, offers) else ()
+        return (*problems, *admission.admit(spec, now_ms), *never), asked
 
     async def cancel(self, tenant: str, workload_id: str, actor: str) -> StopOutcome | None:
         """Ask for an end, durably; ``None`` when there is no such workload. Repeating it changes nothing."""

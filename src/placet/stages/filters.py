@@ -151,10 +151,19 @@ def worst_costs_micro(demand: Demand, table: OfferTable) -> Numbers:
     The hourly price over start-up and the longest run time and one billing quantum, at least the minimum charge.
     Without any bound on the run time, one hour is counted.
     """
-    longest_s = float(demand.runtime_s.high) if demand.runtime_s is not None else UNBOUNDED_RUNTIME_S
-    hours = (longest_s + table.startup_s + table.billing_quantum_s) / 3600.0
+    hours = (_longest_s(demand) + table.startup_s + table.billing_quantum_s) / 3600.0
     worst: Numbers = np.maximum(table.price_micro * hours, table.minimum_charge_micro)
     return worst
+
+
+def worst_cost_usd(demand: Demand, offer: Offer) -> Decimal:
+    """The same of one offer, in dollars."""
+    hours = (Decimal(_longest_s(demand)) + offer.startup_s + offer.billing_quantum_s) / 3600
+    return max(offer.price_usd_per_hour * hours, offer.minimum_charge_usd)
+
+
+def _longest_s(demand: Demand) -> float:
+    return float(demand.runtime_s.high) if demand.runtime_s is not None else UNBOUNDED_RUNTIME_S
 
 
 def _cost_cap(asked: Asked, table: OfferTable) -> Bits | None:
@@ -168,9 +177,9 @@ def _cost_cap(asked: Asked, table: OfferTable) -> Bits | None:
 
 
 def _cost_cap_reason(asked: Asked, offer: Offer) -> str:
-    worst = float(worst_costs_micro(asked.demand, OfferTable.of([offer]))[0]) / 1e6 + float(asked.spent_usd)
+    worst = asked.spent_usd + worst_cost_usd(asked.demand, offer)
     cap = asked.spec.constraints.cost_usd or Decimal(0)
-    return f"may cost {format_money(Decimal(repr(round(worst, 6))))}, the cap is {format_money(cap)}"
+    return f"may cost {format_money(worst)}, the cap is {format_money(cap)}"
 
 
 def _deadline(asked: Asked, table: OfferTable) -> Bits | None:

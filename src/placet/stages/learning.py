@@ -110,7 +110,7 @@ def beliefs(experience: Experience, table: OfferTable, *, now_ms: int) -> Belief
     starts, rates = _priors(table)
     startup_log = np.log(np.maximum(table.startup_s, 0.1))
     weight = np.zeros(len(table))
-    for level in LEVELS:
+    for level in LEVELS if experience.tallies else ():
         rows, tallies = _tallied(experience, table, level, now_ms)
         if not tallies:
             continue

@@ -126,6 +126,16 @@ def _reason(shown: Sequence[Drop], dropped: int) -> str:
     return f"{shown[0].offer_id}: {shown[0].verdict.reason}{more}"
 
 
+def feasible(asked: Asked, table: OfferTable) -> bool:
+    """Could any offer ever fit? Much less work than a plan."""
+    alive = np.ones(len(table), dtype=np.bool_)
+    for check in NEVER_FILTERS:
+        passed = check.passes(asked, table)
+        if passed is not None:
+            alive &= passed
+    return bool(alive.any())
+
+
 def why_not(asked: Asked, table: OfferTable) -> tuple[Drop, ...]:
     """Every dropped offer with its first reason."""
     _, first = _first_failures(asked, table)

@@ -11,7 +11,7 @@ from placet.domain.experience import Beliefs
 from placet.domain.offer_table import Numbers, OfferTable
 from placet.domain.offers import Interval, Offer
 from placet.domain.spec import CapacityType, Objective, Repeat
-from placet.stages.filters import UNBOUNDED_RUNTIME_S, Asked, worst_costs_micro
+from placet.stages.filters import UNBOUNDED_RUNTIME_S, Asked, worst_cost_usd
 from placet.stages.learning import Course, beliefs, expected_course
 
 # Preferences decide between offers whose scores are close: each is worth this share of the score.
@@ -100,13 +100,12 @@ def cost_interval(asked: Asked, offer: Offer, scores: Scores, row: int) -> Inter
     runtime = asked.demand.runtime_s
     hourly, least = offer.price_usd_per_hour, offer.minimum_charge_usd
     low_s = runtime.low if runtime is not None else Decimal(0)
-    worst = float(worst_costs_micro(asked.demand, OfferTable.of([offer]))[0]) / 1e6
     low = max(hourly * (low_s + offer.startup_s) / 3600, least)
     likely = max(Decimal(repr(float(scores.expected_usd[row]))), low)
     return Interval(
         low=_money(low),
         likely=_money(likely),
-        high=_money(max(Decimal(repr(worst)), likely)),
+        high=_money(max(worst_cost_usd(asked.demand, offer), likely)),
         reason=runtime.reason if runtime is not None else "no bound on the run time is known; one hour is assumed",
     )
 
