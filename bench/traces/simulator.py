@@ -83,6 +83,7 @@ class Outcome:
     spot_work_s: int
     on_demand_work_s: int
     starts: int
+    looks: int
 
 
 class RuleBroken(Exception):
@@ -93,7 +94,7 @@ def simulate(case: Case, rule: Rule) -> Outcome:
     """Ticks until the work is done or the deadline has come; a late workload is stopped and has cost what it cost."""
     policy = rule(case)
     gap_s = case.gap_s
-    held, left_s, delay_left_s, starts = NOTHING, case.work_s, 0, 0
+    held, left_s, delay_left_s, starts, tick = NOTHING, case.work_s, 0, 0, 0
     intervals = {Kind.NONE: 0, Kind.SPOT: 0, Kind.ON_DEMAND: 0}
     worked_s = {Kind.NONE: 0, Kind.SPOT: 0, Kind.ON_DEMAND: 0}
     for tick in range(case.ticks):
@@ -122,4 +123,5 @@ def simulate(case: Case, rule: Rule) -> Outcome:
         spot_work_s=worked_s[Kind.SPOT],
         on_demand_work_s=worked_s[Kind.ON_DEMAND],
         starts=starts,
+        looks=tick + 1,
     )
