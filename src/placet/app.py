@@ -129,7 +129,7 @@ async def open_app(settings: Settings) -> App:
             offers=market,
             check=check,
             complete=models.complete,
-            touched=reconciler.touched,
+            owner=reconciler,
         )
     )
     queries = Queries(QueryPorts(store=store, artifacts=artifacts, providers=providers, clock=clock, offers=market))

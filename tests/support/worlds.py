@@ -125,7 +125,7 @@ async def start(
             fingerprint=Fingerprints(),
             offers=market,
             check=lambda spec: (),
-            touched=reconciler.touched,
+            owner=reconciler,
         )
     )
     queries = Queries(QueryPorts(store=store, artifacts=artifacts, providers=providers, clock=clock, offers=market))

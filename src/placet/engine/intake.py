@@ -15,6 +15,7 @@ from placet.domain.records import (
     Event,
     EventKind,
     Expect,
+    Lease,
     Transition,
     Workload,
 )
@@ -119,6 +120,22 @@ def _as_it_is(spec: Spec) -> Spec:
     return spec
 
 
+class Owner(Protocol):
+    """The worker of this process, which moves what is accepted here if it can."""
+
+    def lease_for_new(self) -> Lease | None:
+        """Ownership for a workload that is about to be accepted."""
+
+    def accepted(self, workload: Workload) -> None:
+        """It is stored."""
+
+    def not_accepted(self, workload: Workload, *, in_doubt: bool) -> None:
+        """It is not, or nobody can know."""
+
+    def touched(self, workload_id: str) -> None:
+        """Its row was written by somebody else than its owner."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class IntakePorts:
     """What intake talks to. ``check`` finds what is wrong with a spec here and now, such as missing inputs;
@@ -130,7 +147,7 @@ class IntakePorts:
     fingerprint: Fingerprint
     offers: Callable[[], OfferTable]
     check: Callable[[Spec], tuple[Problem, ...]]
-    touched: Callable[[str], None]
+    owner: Owner
     complete: Callable[[Spec], Spec] = _as_it_is
 
 
@@ -158,10 +175,16 @@ class Intake:
                 return Refused(problems=problems)
             return await self._known(submission.tenant, known.workload_id, known.body_digest == digest)
         acceptance = self._acceptance(submission, digest)
-        accepted = await self._ports.store.accept(acceptance)
+        owner = self._ports.owner
+        try:
+            accepted = await self._ports.store.accept(acceptance)
+        except BaseException:
+            owner.not_accepted(acceptance.workload, in_doubt=True)
+            raise
         if accepted.outcome is AcceptOutcome.CREATED:
-            self._ports.touched(accepted.workload_id)
+            owner.accepted(acceptance.workload)
             return Submitted(workload=acceptance.workload, existed=False)
+        owner.not_accepted(acceptance.workload, in_doubt=False)
         existed = accepted.outcome is AcceptOutcome.EXISTED
         return await self._known(submission.tenant, accepted.workload_id, existed)
 
@@ -183,6 +206,7 @@ class Intake:
             state_since_ms=now_ms,
             state=WorkloadState.ACCEPTED,
             wake_ms=now_ms,
+            lease=self._ports.owner.lease_for_new() or Lease(),
             retry_of=submission.retry_of,
         )
         event = Event(
@@ -255,7 +279,7 @@ class Intake:
                 return StopOutcome(workload=workload, already_final=False, changed=False)
             transition = self._stop(workload, actor)
             if (await apply(self._ports.store, [transition]))[0]:
-                self._ports.touched(workload_id)
+                self._ports.owner.touched(workload_id)
                 return StopOutcome(workload=transition.workload, already_final=False, changed=True)
         raise RuntimeError(f"{workload_id} was written by others {CANCEL_TRIES} times in a row")
 

@@ -11,7 +11,7 @@ import structlog
 from placet.domain.allocations import Observation, PermitRequest, ResolvedInput
 from placet.domain.errors import StoreError
 from placet.domain.offer_table import OfferTable
-from placet.domain.records import Record
+from placet.domain.records import Lease, Record, Workload
 from placet.domain.spec import Spec
 from placet.domain.values import evolve
 from placet.engine.apply import apply
@@ -93,6 +93,8 @@ class Reconciler:
         self._dirty: dict[str, None] = {}
         self._stale: dict[str, None] = {}
         self._in_doubt = False
+        self._backlog = True
+        self._promised = 0
         self._looks: list[tuple[int, str]] = []
         self._reserved = Reservations()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -122,6 +124,34 @@ class Reconciler:
             soon_s = self._ports.clock.monotonic_s() + self._options.news_claim_s
             self._claim_at_s = min(self._claim_at_s, soon_s)
         self._news.set()
+
+    def lease_for_new(self) -> Lease | None:
+        """Ownership for a workload that is about to be accepted, when it can be placed at once and overtakes nobody.
+
+        It saves the claim, that is a write and a read before anything happens. Every lease given is answered by
+        ``accepted`` or ``not_accepted``.
+        """
+        full = len(self._owned) + self._promised >= self._options.owned_max
+        if self._stopping or self._in_doubt or self._backlog or full or self._free_slots() <= self._promised:
+            return None
+        self._promised += 1
+        return Lease(owner=self._options.worker, epoch=1)
+
+    def accepted(self, workload: Workload) -> None:
+        """A new workload is stored: moved by us if it bears our lease, else claimed by whoever can."""
+        if workload.lease.owner == self._options.worker:
+            self._promised -= 1
+            self._adopt(Record(workload=workload))
+            self._news.set()
+        else:
+            self._want_claim()
+
+    def not_accepted(self, workload: Workload, *, in_doubt: bool) -> None:
+        """It was not stored; ``in_doubt`` when nobody can know."""
+        if workload.lease.owner == self._options.worker:
+            self._promised -= 1
+            self._in_doubt = self._in_doubt or in_doubt
+            self._news.set()
 
     def touched(self, workload_id: str) -> None:
         """The front door wrote a workload's row; what we hold of it is out of date."""
@@ -214,6 +244,7 @@ class Reconciler:
         )
         for record in records:
             self._adopt(record)
+        self._backlog = bool(records) or free < 1
         wake_ms = await self._ports.store.next_wake_ms()
         if wake_ms is not None and wake_ms > now_ms:
             self._claim_at_s = min(self._claim_at_s, now_s + (wake_ms - now_ms) / 1000)
@@ -311,6 +342,7 @@ class Reconciler:
             self._begin(owned, effect)
         if owned.record.workload.lease.owner != self._options.worker:
             del self._owned[workload_id]
+            self._backlog = self._backlog or not owned.record.workload.final
             self._want_claim()
         elif step.look_ms is not None:
             owned.look_ms = step.look_ms

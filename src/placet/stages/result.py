@@ -14,9 +14,9 @@ RESULT_VERSION = "v1"
 
 
 def conclude(workload: Workload, attempts: Sequence[Attempt], artifacts: Sequence[Artifact]) -> str:
-    """The result of a workload in its final state, as canonical JSON (sorted keys, no spaces, UTF-8).
+    """The result of a workload in its final state, as JSON: keys sorted, no spaces, UTF-8, its digest last.
 
-    ``digest`` is SHA-256 over the same document without that key. Money is exact decimal text in US dollars, times are
+    ``digest`` is SHA-256 over the same text without that key. Money is exact decimal text in US dollars, times are
     ISO 8601 in UTC, durations are milliseconds.
     """
     last = attempts[-1] if attempts else None
@@ -39,8 +39,8 @@ def conclude(workload: Workload, attempts: Sequence[Attempt], artifacts: Sequenc
         "logs": _logs(attempts),
         "retry_of": workload.retry_of,
     }
-    document["digest"] = digest(document)
-    return canonical(document)
+    text = canonical(document)
+    return f'{text[:-1]},"digest":"{_digest(text)}"}}'
 
 
 def canonical(document: Mapping[str, object]) -> str:
@@ -51,7 +51,11 @@ def canonical(document: Mapping[str, object]) -> str:
 def digest(document: Mapping[str, object]) -> str:
     """``sha256:`` over the canonical text of everything but the digest itself."""
     rest = {key: value for key, value in document.items() if key != "digest"}
-    return "sha256:" + hashlib.sha256(canonical(rest).encode()).hexdigest()
+    return _digest(canonical(rest))
+
+
+def _digest(text: str) -> str:
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 
 def _instant(at_ms: int | None) -> str | None:
