@@ -123,7 +123,8 @@ async def test_many_files_cannot_pass_the_disk_limit_either(world: LocalWorld) -
     assert "4000000" in seen.message
 
 
-async def test_a_daemon_dies_with_its_main_process(world: LocalWorld) -> None:
+async def test_a_daemon_dies_with_its_main_process(world: LocalWorld, tmp_path: Path) -> None:
+    need_group("pids", tmp_path)  # it drops its mark, so that only a group still knows it
     mark = f"daemon-{os.getpid()}-grouped"
     seen = await world.run(launch_of(process_spec(PYTHON, "-c", DAEMON, mark), "daemon"))
     assert seen.computed
