@@ -9,7 +9,7 @@ import pytest
 
 from placet.sdk.client import Client
 from tests.support.mixture import Mixture, nothing_left, seed, settle
-from tests.support.servers import Marks, Nursery, ServerProcess, make_marks, servers
+from tests.support.servers import Marks, Nursery, ServerProcess, make_marks, pass_time, servers
 from tests.support.waiting import wait_until
 
 pytestmark = [
@@ -19,6 +19,9 @@ pytestmark = [
 
 KILLS = 20
 COUNT = 100
+FREEZES = 10
+FROZEN_S = (0.8, 2.0)
+AWAKE_MOST_S = 0.5
 CANCEL_WITHIN_S = 2.0
 
 
@@ -53,6 +56,25 @@ def test_one_of_two_servers_dies_twenty_times(tmp_path: Path, pair: list[ServerP
     settle(mixture)
     nothing_left(tmp_path, tmp_path / "local")
     for server in pair:
+        server.close()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+def test_servers_that_freeze_in_turn_do_nothing_twice(tmp_path: Path, pair: list[ServerProcess], marks: Marks) -> None:
+    chance = random.Random(seed())
+    mixture = Mixture(servers=pair, marks=marks, count=COUNT, chance=chance)
+    for _ in range(FREEZES):
+        server = chance.choice(pair)
+        pass_time(chance.uniform(0, AWAKE_MOST_S))
+        server.freeze()
+        # Longer than the lease, or just about as long: the worst moment to wake up.
+        pass_time(chance.uniform(*FROZEN_S))
+        server.thaw()
+    settle(mixture)
+    nothing_left(tmp_path, tmp_path / "local")
+    for server in pair:
+        assert "Traceback" not in server.log
         server.close()
 
 

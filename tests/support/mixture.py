@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from placet.domain.records import EventKind
 from placet.sdk.client import Client
 from placet.sdk.errors import ServerFault, Unreachable
 from placet.sdk.location import answers
@@ -155,8 +156,25 @@ class Mixture:
             if kind.state == "succeeded" and "outputs" in kind.fields:
                 (artifact,) = client.artifacts(workload_id)
                 assert artifact.size_bytes == 3
+            check_account(client, workload_id, result.state)
         assert not wrong, "\n".join(wrong)
         assert starts.keys() <= set(self.ids.values()), "a program ran that nobody submitted"
+
+
+def check_account(client: Client, workload_id: str, state: str) -> None:
+    """The events alone lead to where the record is, step by step, and no epoch was intended or permitted twice."""
+    events = list(client.events(workload_id))
+    at: dict[int | None, str | None] = {}
+    for event in events:
+        if event.kind in (EventKind.ACCEPTED, EventKind.INTENT_SENT, EventKind.MOVED, EventKind.ATTEMPT_MOVED):
+            whose = None if event.kind in (EventKind.ACCEPTED, EventKind.MOVED) else event.epoch
+            if event.kind != EventKind.INTENT_SENT or event.to_state is not None:  # a cancel is no move
+                assert event.from_state == at.get(whose), f"{workload_id}: {event} after {at.get(whose)}"
+                at[whose] = event.to_state
+    assert at.pop(None) == state
+    assert at == {attempt.epoch: attempt.state for attempt in client.attempts(workload_id)}
+    grants = Counter(event.epoch for event in events if event.kind == EventKind.PERMIT_GRANTED)
+    assert set(grants.values()) <= {1}, f"{workload_id}: granted {grants}"
 
 
 def seed() -> int:

@@ -411,9 +411,16 @@ def _release(draft: Draft, situation: Situation) -> list[Effect]:
     """
     busy = situation.under_way
     unreleased = draft.unreleased()
-    finds = [Find(attempt=attempt) for attempt in unreleased if attempt.handle is None and "Find" not in busy]
+    finds: list[Effect] = [
+        Find(attempt=attempt) for attempt in unreleased if attempt.handle is None and "Find" not in busy
+    ]
     releases = [Release(attempt=attempt) for attempt in unreleased if attempt.handle is not None]
-    return [*finds, *(releases if "Release" not in busy else ())]
+    if not releases or "Release" in busy:
+        return finds
+    # Once it is deleted nobody can say any more how it ended: a conclusion that a crash of the database undid would
+    # then read as a loss, and the work would be done again.
+    draft.flush()
+    return [*finds, *releases]
 
 
 def _look_ms(draft: Draft, world: World) -> int | None:

@@ -237,7 +237,8 @@ class _Watched:
 
 async def _heard(changed: asyncio.Event, timeout_s: float) -> None:
     try:
-        await asyncio.wait_for(changed.wait(), timeout=timeout_s)
+        async with asyncio.timeout(timeout_s):  # wait_for may swallow a cancellation
+            await changed.wait()
     except TimeoutError:
         return
 

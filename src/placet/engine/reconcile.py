@@ -141,7 +141,8 @@ class Reconciler:
         """A new workload is stored: moved by us if it bears our lease, else claimed by whoever can."""
         if workload.lease.owner == self._options.worker:
             self._promised -= 1
-            self._adopt(Record(workload=workload))
+            if workload.id not in self._owned:  # it may have been found while its answer was awaited
+                self._adopt(Record(workload=workload))
             self._news.set()
         else:
             self._want_claim()
@@ -197,7 +198,10 @@ class Reconciler:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._ports.store.retire(self._options.worker)
+        try:
+            await self._ports.store.retire(self._options.worker)
+        except StoreError as error:
+            log.warning("store.unavailable", action="leave the leases to run out", error=str(error))
 
     async def _beat(self) -> None:
         now_s = self._ports.clock.monotonic_s()
@@ -224,8 +228,8 @@ class Reconciler:
 
     async def _claim(self) -> None:
         now_s = self._ports.clock.monotonic_s()
-        if not self._claim_wanted and now_s < self._claim_at_s:
-            return
+        if self._stopping or (not self._claim_wanted and now_s < self._claim_at_s):
+            return  # who is leaving gives everything back and takes nothing
         self._claim_wanted = False
         self._claim_at_s = now_s + self._options.takeover_poll_s
         free = self._free_slots()
@@ -414,7 +418,8 @@ class Reconciler:
             rest_s = min(rest_s, (self._looks[0][0] - clock.now_ms()) / 1000)
         if rest_s > 0:
             try:
-                await asyncio.wait_for(self._news.wait(), timeout=rest_s)
+                async with asyncio.timeout(rest_s):  # wait_for may swallow a cancellation
+                    await self._news.wait()
             except TimeoutError:
                 return
         else:

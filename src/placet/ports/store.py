@@ -81,7 +81,7 @@ class Store(Protocol):
         """The worker stops: everything it owns becomes unowned and due."""
 
     async def held(self, owner: str) -> Sequence[str]:
-        """The workloads that this worker owns, whether or not it ever heard of its claim."""
+        """The workloads that this worker owns once all that was handed in before is done, heard of or not."""
 
     async def load(self, workload_ids: Sequence[str]) -> Sequence[Record]:
         """The records that exist, in no particular order."""

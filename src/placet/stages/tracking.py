@@ -203,8 +203,12 @@ def _absent(attempt: Attempt, seen: Observation, card: ContractCard, actor: str,
 
 
 def _late(attempt: Attempt, seen: Observation, actor: str, now_ms: int) -> tuple[Event, ...]:
-    """A fact that came after the end is kept as an event and changes nothing; a repeat of what is known is not news."""
-    contradicts = seen.phase is Phase.RUNNING or (seen.computed and not attempt.computed)
+    """A fact that came after the end is kept as an event and changes nothing; a repeat of what is known is not news.
+
+    Nor is what was seen before the end and is heard only now.
+    """
+    since = attempt.finished_ms is None or seen.observed_ms > attempt.finished_ms
+    contradicts = (seen.phase is Phase.RUNNING and since) or (seen.computed and not attempt.computed)
     if not contradicts:
         return ()
     return (

@@ -96,6 +96,14 @@ class SqlStore:
     async def retire(self, owner: str) -> None:
         await self._do(lambda link: ownership.retire(link, owner))
 
+    async def held(self, owner: str) -> Sequence[str]:
+        """A read in the queue of the writes: it must not overtake a claim that is still on its way."""
+
+        def act(link: Link) -> tuple[list[str], tuple[str, ...]]:
+            return [text(workload_id) for (workload_id,) in link.rows(link.sql.held, owner=owner)], ()
+
+        return await self._do(act)
+
     async def add_token(self, token: Token) -> None:
         await self._do(lambda link: (link.run_all(link.sql.token_put, [codec.token_columns(token)]), ()), flush=True)
 
@@ -105,10 +113,6 @@ class SqlStore:
         )
 
     # Reads
-
-    async def held(self, owner: str) -> Sequence[str]:
-        rows = await self._readers.read(lambda link: link.rows(link.sql.held, owner=owner))
-        return [text(workload_id) for (workload_id,) in rows]
 
     async def load(self, workload_ids: Sequence[str]) -> Sequence[Record]:
         if not workload_ids:
