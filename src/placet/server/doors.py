@@ -58,6 +58,11 @@ def actor_of(request: Request) -> str:
     return f"token:{principal_of(request).token_id}"
 
 
+def workload_id_of(request: Request) -> str:
+    """The workload that the path names."""
+    return str(request.path_params["workload_id"])
+
+
 def reply(model: BaseModel, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """A document of the contract."""
     return Response(model.model_dump_json().encode(), status, headers=headers, media_type="application/json")

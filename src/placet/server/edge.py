@@ -16,6 +16,7 @@ from placet.server import problems
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 REQUEST_ID = "placet.request_id"
+ROUTE = "placet.route"
 
 _HEADERS = (
     (b"cache-control", b"no-store"),
@@ -148,7 +149,7 @@ def _with_headers(send: Send, passage: _Passage) -> Send:
 
 
 def _route(scope: Scope) -> str:
-    return str(getattr(scope.get("route"), "path", "none"))
+    return str(scope.get(ROUTE, "none"))
 
 
 def _name_of(host: str) -> str:

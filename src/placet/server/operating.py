@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import cache
 
 from pydantic import ValidationError
 from starlette.requests import Request
@@ -9,7 +10,6 @@ from starlette.responses import Response
 
 from placet import __version__
 from placet.contract import api
-from placet.contract.schema import spec_schema
 from placet.contract.tokens import IssuedTokenView, TokenRequest
 from placet.server import mapping, problems
 from placet.server.doors import Doors, reply
@@ -26,7 +26,6 @@ class Operating:
     def __init__(self, doors: Doors, openapi: Callable[[], dict[str, object]]) -> None:
         self._doors = doors
         self._openapi = openapi
-        self._schema = json.dumps(spec_schema(), ensure_ascii=False).encode()
 
     def routes(self) -> tuple[Route, ...]:
         """What these handlers answer to."""
@@ -38,27 +37,27 @@ class Operating:
             *(Route(door=door, endpoint=self.ready) for door in READY),
             Route(door=METRICS, endpoint=self.metrics),
             Route(door=TOKENS, endpoint=self.tokens),
-            Route(door=NEW_TOKEN, endpoint=self.new_token, raw=True),
+            Route(door=NEW_TOKEN, endpoint=self.new_token),
             Route(door=END_TOKEN, endpoint=self.end_token),
         )
 
-    async def offers(self) -> Response:
+    async def offers(self, _: Request) -> Response:
         """What all providers offer now, each offer with its price and age."""
         return reply(api.OfferPage(items=[mapping.offer(one) for one in self._doors.queries.offers()]))
 
-    async def schema(self) -> Response:
+    async def schema(self, _: Request) -> Response:
         """The JSON Schema of a spec."""
-        return Response(self._schema, media_type="application/schema+json")
+        return Response(_schema(), media_type="application/schema+json")
 
-    async def openapi(self) -> Response:
+    async def openapi(self, _: Request) -> Response:
         """This description."""
         return Response(json.dumps(self._openapi()).encode(), media_type="application/json")
 
-    async def health(self) -> Response:
+    async def health(self, _: Request) -> Response:
         """The process is alive."""
         return reply(api.HealthView(status="ok", version=__version__))
 
-    async def ready(self) -> Response:
+    async def ready(self, _: Request) -> Response:
         """The server can do its work: the store answers, the engine moves."""
         reasons = ("closing",) if self._doors.closing.is_set() else await self._doors.not_ready()
         view = api.HealthView(
@@ -66,7 +65,7 @@ class Operating:
         )
         return reply(view, 503 if reasons else 200)
 
-    async def metrics(self) -> Response:
+    async def metrics(self, _: Request) -> Response:
         """Figures for Prometheus."""
         page = self._doors.metrics.page(await self._doors.store.counts(), self._doors.streams.total)
         return Response(page, headers={"content-type": CONTENT_TYPE})
@@ -95,9 +94,9 @@ class Operating:
         view = IssuedTokenView(**mapping.token(issued.token).model_dump(), token=issued.text)
         return reply(view, 201)
 
-    async def end_token(self, request: Request, token_id: str) -> Response:
+    async def end_token(self, request: Request) -> Response:
         """Revoke a token, at once, also for its open streams. Repeating it changes nothing."""
-        tenant = principal_of(request).tenant
+        tenant, token_id = principal_of(request).tenant, str(request.path_params["token_id"])
         token = await self._doors.store.token(token_id)
         if token is None or token.tenant != tenant:
             raise problems.Refusal(problems.NOT_FOUND, detail="there is no such token")
@@ -105,6 +104,13 @@ class Operating:
         self._doors.gate.forget(token_id)
         revoked = await self._doors.store.token(token_id)
         return reply(mapping.token(revoked or token))
+
+
+@cache
+def _schema() -> bytes:
+    from placet.contract.schema import spec_schema  # few ask, and its makings are slow to load
+
+    return json.dumps(spec_schema(), ensure_ascii=False).encode()
 
 
 async def _token_request(request: Request) -> tuple[TokenRequest, tuple[Scope, ...]]:
@@ -160,12 +166,7 @@ NEW_TOKEN = Door(
     status=201,
     reply=IssuedTokenView,
     refusals=(problems.BAD_REQUEST, problems.TOO_LARGE),
-    extra={
-        "requestBody": {
-            "required": True,
-            "content": {"application/json": {"schema": TokenRequest.model_json_schema()}},
-        }
-    },
+    body=TokenRequest,
 )
 END_TOKEN = Door(
     method="DELETE",

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Literal
 from urllib.parse import quote
 
-from fastapi import Query
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
@@ -17,9 +17,9 @@ from placet.domain.allocations import LogChunk
 from placet.domain.records import Artifact
 from placet.server import mapping, problems, streams
 from placet.server.cursors import LogCursor, bad_cursor, event_seq
-from placet.server.doors import Doors, no_workload, reply, wants_stream
+from placet.server.doors import Doors, no_workload, reply, wants_stream, workload_id_of
 from placet.server.ranges import asked_range
-from placet.server.table import Door, Route, principal_of
+from placet.server.table import Asked, Door, Route, asked, principal_of
 from placet.server.tokens import Scope
 from placet.server.workloads import ABSENT, ONE
 
@@ -30,7 +30,29 @@ LOG_STREAMS = ("stdout", "stderr", "install")
 LOG_PIECE_BYTES = 256 * 1024
 SAFE_MEDIA = re.compile(r"[a-z]+/[a-z0-9.+-]+", re.ASCII)
 
-Epoch = Annotated[int | None, Query(ge=1, le=1_000_000, description="Which attempt; the newest if not said.")]
+Epoch = Annotated[int | None, Field(ge=1, le=1_000_000, description="Which attempt; the newest if not said.")]
+
+
+class EventsAsked(Asked):
+    """Which lines of the account."""
+
+    after: int = Field(0, ge=0, le=2**62, description="Only events after this `seq`.")
+    limit: int = Field(EVENTS_MAX, ge=1, le=EVENTS_MAX)
+
+
+class LogsAsked(Asked):
+    """Which bytes of which log."""
+
+    stream: Literal["stdout", "stderr", "install", "all"] = "stdout"
+    epoch: Epoch = None
+    offset: int = Field(0, ge=0, le=2**62, description="Of the first wanted byte.")
+    limit: int = Field(64 * 1024, ge=1, le=LOG_PAGE_MAX)
+
+
+class ArtifactAsked(Asked):
+    """Of which attempt."""
+
+    epoch: Epoch = None
 
 
 class Outputs:
@@ -48,22 +70,16 @@ class Outputs:
             Route(door=ARTIFACT, endpoint=self.artifact),
         )
 
-    async def events(
-        self,
-        request: Request,
-        workload_id: str,
-        after: Annotated[int, Query(ge=0, le=2**62, description="Only events after this `seq`.")] = 0,
-        limit: Annotated[int, Query(ge=1, le=EVENTS_MAX)] = EVENTS_MAX,
-    ) -> Response:
+    async def events(self, request: Request) -> Response:
         """The account's lines in order. With `Accept: text/event-stream` they come as they happen, to the last."""
-        tenant = principal_of(request).tenant
-        after = event_seq(request.headers.get("last-event-id"), after)
-        found = await self._doors.queries.events(tenant, workload_id, after, limit)
+        tenant, workload_id, page = principal_of(request).tenant, workload_id_of(request), asked(request, EventsAsked)
+        after = event_seq(request.headers.get("last-event-id"), page.after)
+        found = await self._doors.queries.events(tenant, workload_id, after, page.limit)
         if found is None:
             raise no_workload()
         if wants_stream(request):
             return self._doors.stream(request, self._event_source(tenant, workload_id, after))
-        following = str(found[-1].seq) if len(found) == limit else None
+        following = str(found[-1].seq) if len(found) == page.limit else None
         return reply(api.EventPage(items=[mapping.event(one) for one in found], next=following))
 
     async def _event_source(self, tenant: str, workload_id: str, after: int) -> AsyncIterator[bytes]:
@@ -75,26 +91,16 @@ class Outputs:
         finally:
             await streams.close(source)
 
-    async def logs(
-        self,
-        request: Request,
-        workload_id: str,
-        stream: Annotated[Literal["stdout", "stderr", "install", "all"], Query()] = "stdout",
-        epoch: Epoch = None,
-        offset: Annotated[int, Query(ge=0, le=2**62, description="Of the first wanted byte.")] = 0,
-        limit: Annotated[int, Query(ge=1, le=LOG_PAGE_MAX)] = 64 * 1024,
-    ) -> Response:
+    async def logs(self, request: Request) -> Response:
         """Bytes of a log of one attempt. `Accept: application/octet-stream` gives them raw, with headers that say where
         they stand; `text/event-stream` gives them as they come until the log is sealed, also of all streams at once.
         """
-        tenant = principal_of(request).tenant
+        tenant, wanted = principal_of(request).tenant, asked(request, LogsAsked)
         if wants_stream(request):
-            return await self._log_stream(request, workload_id, stream, epoch, offset)
-        if stream == "all":
+            return await self._log_stream(request, wanted)
+        if wanted.stream == "all":
             raise problems.Refusal(problems.BAD_REQUEST, detail="stream: `all` is for text/event-stream")
-        page = await self._doors.queries.logs(
-            tenant, workload_id, epoch=epoch, stream=stream, offset=offset, limit=limit
-        )
+        page = await self._doors.queries.logs(tenant, workload_id_of(request), **wanted.model_dump())
         if page is None:
             raise problems.Refusal(
                 problems.NOT_FOUND, detail="there is no such workload, or it has no such attempt yet"
@@ -122,18 +128,16 @@ class Outputs:
             )
         )
 
-    async def _log_stream(
-        self, request: Request, workload_id: str, stream: str, epoch: int | None, offset: int
-    ) -> Response:
-        tenant = principal_of(request).tenant
+    async def _log_stream(self, request: Request, page: LogsAsked) -> Response:
+        tenant, workload_id = principal_of(request).tenant, workload_id_of(request)
         record = await self._doors.queries.get(tenant, workload_id)
         if record is None:
             raise no_workload()
-        wanted = LOG_STREAMS if stream == "all" else (stream,)
+        wanted = LOG_STREAMS if page.stream == "all" else (page.stream,)
         cursor = LogCursor.read(request.headers.get("last-event-id"))
         if cursor is None:
-            known = epoch or (record.attempts[-1].epoch if record.attempts else 1)
-            cursor = LogCursor(epoch=known, offsets=dict.fromkeys(wanted, offset))
+            known = page.epoch or (record.attempts[-1].epoch if record.attempts else 1)
+            cursor = LogCursor(epoch=known, offsets=dict.fromkeys(wanted, page.offset))
         if set(cursor.offsets) != set(wanted):
             raise bad_cursor()
         return self._doors.stream(request, self._log_source(tenant, workload_id, cursor))
@@ -155,16 +159,18 @@ class Outputs:
         finally:
             await streams.close(chunks)
 
-    async def artifacts(self, request: Request, workload_id: str) -> Response:
+    async def artifacts(self, request: Request) -> Response:
         """The delivered outputs of all attempts, with sizes and digests."""
-        found = await self._doors.queries.artifacts(principal_of(request).tenant, workload_id)
+        found = await self._doors.queries.artifacts(principal_of(request).tenant, workload_id_of(request))
         if found is None:
             raise no_workload()
         return reply(api.ArtifactPage(items=[mapping.artifact(one) for one in found]))
 
-    async def artifact(self, request: Request, workload_id: str, path: str, epoch: Epoch = None) -> Response:
+    async def artifact(self, request: Request) -> Response:
         """The bytes of one output, always as a download. A single `Range` is honoured."""
-        found = await self._doors.queries.open_artifact(principal_of(request).tenant, workload_id, path, epoch)
+        tenant, path = principal_of(request).tenant, str(request.path_params["path"])
+        epoch = asked(request, ArtifactAsked).epoch
+        found = await self._doors.queries.open_artifact(tenant, workload_id_of(request), path, epoch)
         if found is None:
             raise problems.Refusal(problems.NOT_FOUND, detail="there is no such workload or artifact")
         artifact, body = found
@@ -263,6 +269,7 @@ EVENTS = Door(
     path=ONE + "/events",
     summary="The append-only account of a workload.",
     scope=Scope.READ,
+    asked=EventsAsked,
     streams=True,
     reply=api.EventPage,
     refusals=(*ABSENT, problems.TOO_MANY),
@@ -272,6 +279,7 @@ LOGS = Door(
     path=ONE + "/logs",
     summary="The log of an attempt.",
     scope=Scope.LOGS,
+    asked=LogsAsked,
     streams=True,
     reply=LogPieceView,
     refusals=(*ABSENT, problems.TOO_MANY),
@@ -289,6 +297,7 @@ ARTIFACT = Door(
     path=ONE + "/artifacts/{path:path}",
     summary="Download one output.",
     scope=Scope.ARTIFACTS,
+    asked=ArtifactAsked,
     media_type="application/octet-stream",
     refusals=(*ABSENT, problems.RANGE),
 )

@@ -1,13 +1,12 @@
 """The route table: what each door asks of who comes through it. What is not declared cannot be served."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
-from fastapi.routing import APIRoute
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -21,6 +20,15 @@ KEY_MAX = 255
 SPEC_BODY_MAX = 1024 * 1024
 SMALL_BODY_MAX = 64 * 1024
 BODY_WITHIN_S = 30.0
+
+
+class Asked(BaseModel):
+    """What may stand in the query of a door; a parameter nobody knows is passed over, as everywhere on the web."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+Q = TypeVar("Q", bound=Asked)
 
 
 class Repeat(StrEnum):
@@ -41,14 +49,16 @@ class Door:
     summary: str
     scope: Scope | None
     repeat: Repeat = Repeat.READS
+    asked: type[Asked] = Asked
     body_max: int = 0
+    body: type[BaseModel] | None = None
     streams: bool = False
     status: int = 200
     reply: type[BaseModel] | None = None
     refusals: tuple[Code, ...] = ()
     media_type: str = "application/json"
     alias: bool = False  # a second name for another door
-    extra: Mapping[str, Any] = field(default_factory=dict)  # OpenAPI's words for what FastAPI cannot see
+    extra: Mapping[str, Any] = field(default_factory=dict)  # OpenAPI's words for what no model says
 
     @property
     def name(self) -> str:
@@ -57,29 +67,32 @@ class Door:
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """A door and what is behind it; ``raw`` handlers read the request by themselves, which is quicker."""
+    """A door and what is behind it. Parts of the path are in the request, what it asks is read by ``asked``."""
 
     door: Door
-    endpoint: Callable[..., Awaitable[Response]]
-    raw: bool = False
+    endpoint: Callable[[Request], Awaitable[Response]]
 
 
-def route_class(route: Route, gate: TokenGate) -> type[APIRoute]:
-    """FastAPI's route with the door's checks in front."""
-    door = route.door
+def asked(request: Request, model: type[Q]) -> Q:
+    """The query of a request, checked; of a parameter that is said twice and has one value, the last counts."""
+    if not request.scope["query_string"]:
+        return model()
+    query = request.query_params
+    given = {
+        name: query.getlist(name) if _takes_several(field.default) else query[name]
+        for name, field in model.model_fields.items()
+        if name in query
+    }
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        # The value itself is not repeated.
+        raise problems.Refusal(problems.BAD_REQUEST, detail=f"{first['loc'][0]}: {first['msg']}") from error
 
-    class DoorRoute(APIRoute):
-        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-            inner = route.endpoint if route.raw else super().get_route_handler()
 
-            async def handler(request: Request) -> Response:
-                if door.scope is not None:
-                    request.scope[PRINCIPAL] = await admit(request, gate, door.scope)
-                return await inner(request)
-
-            return handler
-
-    return DoorRoute
+def _takes_several(default: object) -> bool:
+    return isinstance(default, tuple)
 
 
 async def admit(request: Request, gate: TokenGate, scope: Scope) -> Principal:

@@ -1,8 +1,6 @@
 """Routes about workloads: submit, look, cancel, retry. Parse, ask the engine, map; nothing is decided here."""
 
-from typing import Annotated
-
-from fastapi import Query
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -14,8 +12,8 @@ from placet.domain.states import WorkloadState
 from placet.engine.intake import Conflict, NotFinal, Refused, Submission, Submitted
 from placet.server import mapping, problems
 from placet.server.documents import SPEC_BODY, read_spec
-from placet.server.doors import Doors, actor_of, no_workload, reply
-from placet.server.table import SPEC_BODY_MAX, Door, Repeat, Route, idempotency_key, principal_of
+from placet.server.doors import Doors, actor_of, no_workload, reply, workload_id_of
+from placet.server.table import SPEC_BODY_MAX, Asked, Door, Repeat, Route, asked, idempotency_key, principal_of
 from placet.server.tokens import Scope
 
 LIST_MAX = 200
@@ -23,6 +21,16 @@ BASE = "/v1/workloads"
 ONE = BASE + "/{workload_id}"
 ABSENT = (problems.NOT_FOUND,)
 KEYED = (problems.INVALID_SPEC, problems.KEY_CONFLICT, problems.BAD_KEY)
+
+
+class ListAsked(Asked):
+    """Which workloads."""
+
+    state: tuple[WorkloadState, ...] = Field((), description="Only in one of these states.")
+    label: tuple[str, ...] = Field((), description="`key=value`; all must match.", max_length=64)
+    name: str | None = Field(None, description="Only of this name.", max_length=63)
+    limit: int = Field(50, ge=1, le=LIST_MAX)
+    cursor: str | None = Field(None, description="`next` of the page before.", pattern=r"^wl_[0-9a-z]{29}$")
 
 
 class Workloads:
@@ -34,9 +42,9 @@ class Workloads:
     def routes(self) -> tuple[Route, ...]:
         """What these handlers answer to."""
         return (
-            Route(door=SUBMIT, endpoint=self.submit, raw=True),
-            Route(door=ESTIMATE, endpoint=self.estimate, raw=True),
-            Route(door=SIZE, endpoint=self.size, raw=True),
+            Route(door=SUBMIT, endpoint=self.submit),
+            Route(door=ESTIMATE, endpoint=self.estimate),
+            Route(door=SIZE, endpoint=self.size),
             Route(door=LIST, endpoint=self.list),
             Route(door=GET, endpoint=self.get),
             Route(door=ATTEMPTS, endpoint=self.attempts),
@@ -88,65 +96,58 @@ class Workloads:
             raise _refusal(measured)
         return reply(mapping.size(measured))
 
-    async def list(
-        self,
-        request: Request,
-        state: Annotated[list[WorkloadState] | None, Query(description="Only in one of these states.")] = None,
-        label: Annotated[list[str] | None, Query(description="`key=value`; all must match.", max_length=64)] = None,
-        name: Annotated[str | None, Query(description="Only of this name.", max_length=63)] = None,
-        limit: Annotated[int, Query(ge=1, le=LIST_MAX)] = 50,
-        cursor: Annotated[
-            str | None, Query(description="`next` of the page before.", pattern=r"^wl_[0-9a-z]{29}$")
-        ] = None,
-    ) -> Response:
+    async def list(self, request: Request) -> Response:
         """Workloads of the token's tenant, newest first."""
+        page = asked(request, ListAsked)
         wanted = WorkloadFilter(
             tenant=principal_of(request).tenant,
-            states=tuple(state or ()),
-            labels=tuple(_label(pair) for pair in label or ()),
-            name=name,
-            before=cursor,
-            limit=limit,
+            states=page.state,
+            labels=tuple(_label(pair) for pair in page.label),
+            name=page.name,
+            before=page.cursor,
+            limit=page.limit,
         )
         found = await self._doors.queries.list(wanted)
-        following = found[-1].id if len(found) == limit else None
+        following = found[-1].id if len(found) == page.limit else None
         return reply(api.WorkloadPage(items=[mapping.summary(one) for one in found], next=following))
 
-    async def get(self, request: Request, workload_id: str) -> Response:
+    async def get(self, request: Request) -> Response:
         """One workload with its spec and its attempts."""
-        return reply(mapping.workload(await self._record(request, workload_id)))
+        return reply(mapping.workload(await self._record(request)))
 
-    async def attempts(self, request: Request, workload_id: str) -> Response:
+    async def attempts(self, request: Request) -> Response:
         """All attempts, first to last."""
-        record = await self._record(request, workload_id)
+        record = await self._record(request)
         return reply(api.AttemptList(items=[mapping.attempt(one) for one in record.attempts]))
 
-    async def account(self, request: Request, workload_id: str) -> Response:
+    async def account(self, request: Request) -> Response:
         """Nine questions, each answered yes, no or unknown, with evidence, age and source."""
-        found = await self._doors.queries.account(principal_of(request).tenant, workload_id)
+        found = await self._doors.queries.account(principal_of(request).tenant, workload_id_of(request))
         if found is None:
             raise no_workload()
         return reply(mapping.account(found))
 
-    async def result(self, request: Request, workload_id: str) -> Response:
+    async def result(self, request: Request) -> Response:
         """The final document: write-once, the same keys for every ending, exactly as it is kept."""
-        text = await self._doors.queries.result(principal_of(request).tenant, workload_id)
+        text = await self._doors.queries.result(principal_of(request).tenant, workload_id_of(request))
         if text is not None:
             return Response(text.encode(), media_type="application/json")
-        record = await self._record(request, workload_id)
+        record = await self._record(request)
         raise problems.Refusal(problems.NOT_FINAL, detail=f"the workload is {record.workload.state.value}")
 
-    async def cancel(self, request: Request, workload_id: str) -> Response:
+    async def cancel(self, request: Request) -> Response:
         """Ask for an end. What has ended stays as it is; repeating it changes nothing."""
-        outcome = await self._doors.intake.cancel(principal_of(request).tenant, workload_id, actor_of(request))
+        outcome = await self._doors.intake.cancel(
+            principal_of(request).tenant, workload_id_of(request), actor_of(request)
+        )
         if outcome is None:
             raise no_workload()
         return reply(mapping.cancelled(outcome))
 
-    async def retry(self, request: Request, workload_id: str) -> Response:
+    async def retry(self, request: Request) -> Response:
         """Submit the spec of an ended workload again: a new workload that names the old one."""
         outcome = await self._doors.intake.retry(
-            principal_of(request).tenant, workload_id, actor_of(request), idempotency_key(request)
+            principal_of(request).tenant, workload_id_of(request), actor_of(request), idempotency_key(request)
         )
         if outcome is None:
             raise no_workload()
@@ -154,8 +155,8 @@ class Workloads:
             raise problems.Refusal(problems.NOT_FINAL, detail=f"the workload is {outcome.workload.state.value}")
         return _submitted(outcome, None)
 
-    async def _record(self, request: Request, workload_id: str) -> Record:
-        record = await self._doors.queries.get(principal_of(request).tenant, workload_id)
+    async def _record(self, request: Request) -> Record:
+        record = await self._doors.queries.get(principal_of(request).tenant, workload_id_of(request))
         if record is None:
             raise no_workload()
         return record
@@ -248,6 +249,7 @@ LIST = Door(
     path=BASE,
     summary="List workloads, newest first.",
     scope=Scope.READ,
+    asked=ListAsked,
     reply=api.WorkloadPage,
     refusals=(problems.BAD_REQUEST,),
 )
