@@ -22,6 +22,7 @@ Whole = NDArray[np.int64]
 Codes = NDArray[np.int32]
 Bits = NDArray[np.bool_]
 
+FEW_WORDS = 3
 MICRO = Decimal(1_000_000)
 
 
@@ -92,7 +93,8 @@ class OfferTable:
     may_rerun: Bits
 
     def __len__(self) -> int:
-        return len(self.id)
+        rows = self.__dict__.get("_rows")
+        return len(self.id if rows is None else rows)
 
     @classmethod
     def of(cls, offers: Sequence[Offer]) -> "OfferTable":
@@ -114,10 +116,23 @@ class OfferTable:
     def judged(self, column: str, accept: Callable[[str], bool]) -> Bits:
         """Judge each distinct word of a column once, and give every row its word's judgement."""
         codes: Codes = getattr(self, column)
-        return self.words[column].judge(accept)[codes]
+        judged = self.words[column].judge(accept)
+        good, bad = np.flatnonzero(judged), np.flatnonzero(~judged)
+        if min(len(good), len(bad)) > FEW_WORDS:
+            return judged.take(codes)
+        # Comparing with a few codes is far quicker than looking every row up.
+        few, outcome = (good, True) if len(good) <= len(bad) else (bad, False)
+        rows = np.full(len(self), not outcome, dtype=np.bool_)
+        for code in few:
+            rows[codes == code] = outcome
+        return rows
 
     def offer(self, row: int) -> Offer:
         """The offer of one row, as it was given."""
+        source = self.__dict__.get("_source")
+        if source is not None:
+            offer: Offer = source.offer(int(self.__dict__["_rows"][row]))
+            return offer
         return Offer(
             id=self.text("id", row),
             provider=self.text("provider", row),
@@ -176,7 +191,7 @@ class OfferTable:
     @property
     def id_hash(self) -> NDArray[np.uint64]:
         """A number per row that depends on the offer's id alone."""
-        hashed: NDArray[np.uint64] = self.words["id"].hashes[self.id]
+        hashed: NDArray[np.uint64] = self.words["id"].hashes.take(self.id)
         return hashed
 
     @cached_property
@@ -186,11 +201,19 @@ class OfferTable:
         return frozenset((self.text("provider", row), self.text("region", row)) for row in rows)
 
     def take(self, rows: NDArray[np.intp]) -> "OfferTable":
-        """Some of the offers, in the order of ``rows``; the words stay those of the whole table."""
-        return OfferTable(
-            words=self.words,
-            **{name: getattr(self, name)[rows] for name in (*TEXTS, *NUMBERS)},
-        )
+        """Some of the offers, in the order of ``rows``; a column is copied when it is first asked for."""
+        some = object.__new__(OfferTable)
+        some.__dict__.update(words=self.words, _source=self, _rows=rows)
+        return some
+
+    def __getattr__(self, name: str) -> NDArray[np.generic]:
+        """A column of a table made by ``take`` that nobody asked for yet."""
+        source = self.__dict__.get("_source")
+        if source is None or (name not in TEXTS and name not in NUMBERS):
+            raise AttributeError(name)
+        column: NDArray[np.generic] = getattr(source, name).take(self.__dict__["_rows"])
+        self.__dict__[name] = column
+        return column
 
     def with_free(self, columns: Mapping[str, Numbers]) -> "OfferTable":
         """The same offers with other free capacity; ``columns`` are some of the ``free_`` columns."""

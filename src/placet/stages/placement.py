@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
@@ -20,42 +21,49 @@ DROPS_SHOWN = 5
 
 def place(asked: Asked, table: OfferTable, *, seed: str) -> Plan:
     """The plan for one workload. ``seed`` (its id) settles ties, so that the same record gives the same plan."""
-    fits, first = _first_failures(asked, table)
-    counts = np.bincount(first, minlength=len(ALL_FILTERS) + 1)
-    ranked = _rank(asked, table, fits, seed) if counts[0] else ()
-    fate = _fate(counts)
-    shown = _shown_drops(asked, table, first, fate)
+    fits, dropped = _sieve(asked, table)
+    ranked = _rank(asked, table, fits, seed) if fits.any() else ()
+    fate = _fate(bool(ranked), dropped)
+    shown = _shown(asked, table, dropped, fate)
+    total = sum(drops.count for drops in dropped)
     return Plan(
         ranked=ranked,
         drops=shown,
-        drop_counts=tuple(
-            (check.name, int(count)) for check, count in zip(ALL_FILTERS, counts[1:], strict=True) if count
-        ),
+        drop_counts=tuple((drops.check.name, drops.count) for drops in dropped),
         fate=fate,
-        reason="" if fate is Fate.FITS else _reason(shown, int(counts[1:].sum())),
+        reason="" if fate is Fate.FITS else _reason(shown, total),
     )
 
 
-def _first_failures(asked: Asked, table: OfferTable) -> tuple[Bits, NDArray[np.intp]]:
-    """Which offers fit, and for each offer 0 or one more than the index of the first filter that it fails."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Dropped:
+    """What one filter was the first to drop."""
+
+    check: Filter
+    rows: Bits
+    count: int
+
+
+def _sieve(asked: Asked, table: OfferTable) -> tuple[Bits, list[_Dropped]]:
+    """Which offers fit, and by which filter each of the others was first dropped."""
     alive = np.ones(len(table), dtype=np.bool_)
-    first = np.zeros(len(table), dtype=np.intp)
-    for index, check in enumerate(ALL_FILTERS):
+    dropped = []
+    for check in ALL_FILTERS:
         passed = check.passes(asked, table)
         if passed is None:
             continue
-        dropped = alive & ~passed
-        if dropped.any():
-            first[dropped] = index + 1
+        rows = alive & ~passed
+        count = int(np.count_nonzero(rows))
+        if count:
+            dropped.append(_Dropped(check=check, rows=rows, count=count))
             alive &= passed
-    return alive, first
+    return alive, dropped
 
 
-def _fate(counts: NDArray[np.intp]) -> Fate:
-    if counts[0]:
+def _fate(fits: bool, dropped: Sequence[_Dropped]) -> Fate:
+    if fits:
         return Fate.FITS
-    waits = counts[1 + len(NEVER_FILTERS) :].any()
-    return Fate.NOT_NOW if waits else Fate.NEVER
+    return Fate.NOT_NOW if any(drops.check.fate is Fate.NOT_NOW for drops in dropped) else Fate.NEVER
 
 
 def _rank(asked: Asked, table: OfferTable, fits: Bits, seed: str) -> tuple[Ranked, ...]:
@@ -103,14 +111,18 @@ def _plain(value: np.float64) -> str:
     return format(Decimal(repr(round(float(value), 6))).normalize(), "f")
 
 
-def _shown_drops(asked: Asked, table: OfferTable, first: NDArray[np.intp], fate: Fate) -> tuple[Drop, ...]:
-    """Some drops with their reasons: those that may be waited for first, when something waits for them."""
-    dropped = np.flatnonzero(first > (len(NEVER_FILTERS) if fate is Fate.NOT_NOW else 0))
-    return tuple(_drop(asked, table, int(row), int(first[row])) for row in dropped[:DROPS_SHOWN])
+def _shown(asked: Asked, table: OfferTable, dropped: Sequence[_Dropped], fate: Fate) -> tuple[Drop, ...]:
+    """Some drops with their reasons; only those that may be waited for, when something waits for them."""
+    shown: list[Drop] = []
+    for drops in dropped:
+        if fate is Fate.NOT_NOW and drops.check.fate is not Fate.NOT_NOW:
+            continue
+        rows = np.flatnonzero(drops.rows)[: DROPS_SHOWN - len(shown)]
+        shown += [_drop(asked, table, int(row), drops.check) for row in rows]
+    return tuple(shown)
 
 
-def _drop(asked: Asked, table: OfferTable, row: int, first: int) -> Drop:
-    check = ALL_FILTERS[first - 1]
+def _drop(asked: Asked, table: OfferTable, row: int, check: Filter) -> Drop:
     offer = table.offer(row)
     return Drop(offer_id=offer.id, verdict=_verdict(check, asked, offer))
 
@@ -138,8 +150,8 @@ def feasible(asked: Asked, table: OfferTable) -> bool:
 
 def why_not(asked: Asked, table: OfferTable) -> tuple[Drop, ...]:
     """Every dropped offer with its first reason."""
-    _, first = _first_failures(asked, table)
-    return tuple(_drop(asked, table, int(row), int(first[row])) for row in np.flatnonzero(first))
+    _, dropped = _sieve(asked, table)
+    return tuple(_drop(asked, table, int(row), drops.check) for drops in dropped for row in np.flatnonzero(drops.rows))
 
 
 def all_failures(asked: Asked, table: OfferTable, row: int) -> tuple[Verdict, ...]:
