@@ -31,7 +31,7 @@ class SettingsError(Exception):
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class ServerSettings(_Section):
@@ -141,7 +141,12 @@ class Settings(BaseSettings):
     """Everything a server or an embedded run needs to know."""
 
     model_config = SettingsConfigDict(
-        env_prefix="PLACET_", env_nested_delimiter="__", extra="forbid", frozen=True, validate_default=True
+        env_prefix="PLACET_",
+        env_nested_delimiter="__",
+        extra="forbid",
+        frozen=True,
+        validate_default=True,
+        defer_build=True,
     )
 
     data_dir: Path = Field(

@@ -16,7 +16,7 @@ Document: TypeAlias = dict[str, Any]  # a JSON object with a schema of its own
 class View(BaseModel):
     """What all replies share."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
 
 class ProblemView(View):

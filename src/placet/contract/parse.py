@@ -18,9 +18,8 @@ from placet.contract.convert import to_domain
 from placet.contract.explain import explain
 from placet.contract.found import Found, Path, dotted
 from placet.contract.index import as_written, both_styles
-from placet.contract.source import REMOVED, Broken, Refusal, Source, Tree, bad_text, replaced, too_deep, values
+from placet.contract.source import NOTHING, REMOVED, Broken, Refusal, Source, Tree, bad_text, replaced, too_deep, values
 from placet.contract.source_json import read_json
-from placet.contract.source_yaml import NOTHING, read_yaml
 from placet.contract.spec import SpecDocument
 from placet.contract.standins import stand_in
 from placet.contract.suspicion import suspicious
@@ -111,6 +110,8 @@ def _read(text: str, form: Format | None) -> Source | Broken:
     size = len(text) if text.isascii() else len(text.encode())
     if size > limits.YAML_BYTES_MAX:
         return Broken(found=_too_large(size, limits.YAML_BYTES_MAX))
+    from placet.contract.source_yaml import read_yaml  # a server that is sent JSON never loads a reader of YAML
+
     return read_yaml(text)
 
 

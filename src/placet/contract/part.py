@@ -23,6 +23,7 @@ class Part(BaseModel):
         validate_by_alias=True,
         loc_by_alias=False,
         serialize_by_alias=False,
+        defer_build=True,  # most loads of this module are for a few of its models
     )
     known: ClassVar[frozenset[str]] = frozenset()
 

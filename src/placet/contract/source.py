@@ -35,6 +35,14 @@ class Broken:
     line: int | None = None
 
 
+NOTHING = Found(
+    code="empty_document",
+    what="the document is empty",
+    why="a spec says at least what to run",
+    fix="start from `placet init`",
+)
+
+
 def too_deep() -> Found:
     return Found(
         code="too_deep",

@@ -10,7 +10,7 @@ import yaml
 
 from placet.contract import limits
 from placet.contract.found import Found, Path
-from placet.contract.source import Broken, Refusal, Source, Tree, no_number, too_deep, too_many, twice
+from placet.contract.source import NOTHING, Broken, Refusal, Source, Tree, no_number, too_deep, too_many, twice
 from placet.contract.source_json import decimal_number, whole_number
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -174,12 +174,6 @@ def _syntax(problem: str) -> Found:
     )
 
 
-NOTHING = Found(
-    code="empty_document",
-    what="the document is empty",
-    why="a spec says at least what to run",
-    fix="start from `placet init`",
-)
 _MANY = Found(
     code="many_documents",
     what="the text holds more than one document",

@@ -11,7 +11,7 @@ LIFE_MAX_S = 10 * 366 * 24 * 3600
 class TokenRequest(BaseModel):
     """A token somebody wants; it never holds a scope that its creator lacks."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     name: str = Field(min_length=1, max_length=NAME_MAX, description="What it is for; shown in lists.")
     scopes: list[str] = Field(min_length=1, max_length=20, description="What it may be used for.")

@@ -25,7 +25,7 @@ BODY_WITHIN_S = 30.0
 class Asked(BaseModel):
     """What may stand in the query of a door; a parameter nobody knows is passed over, as everywhere on the web."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 Q = TypeVar("Q", bound=Asked)

@@ -8,9 +8,8 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urljoin, urlsplit
-
-import httpx
 
 from placet.domain.models import Architecture, ModelHint, ModelKind
 from placet.domain.problems import Problem
@@ -26,6 +25,9 @@ from placet.stages.memory.reading import (
 )
 from placet.stages.memory.shapes import guessed_architecture
 from placet.stages.memory.values import UnknownModel
+
+if TYPE_CHECKING:
+    import httpx
 
 HUB = "https://huggingface.co"
 HUB_WITHIN_S = 3.0
@@ -82,7 +84,7 @@ class ModelCatalog:
             return None
         try:
             return _from_hub(self._hub, hint.id, self._within_s)
-        except (httpx.HTTPError, httpx.InvalidURL, UnreadableModel):
+        except UnreadableModel:
             return None  # an aid, not a source: the hint is sized without it
 
 
@@ -179,17 +181,22 @@ def _pipeline(folder: Path) -> Architecture:
 def _from_hub(hub: str, model_id: str, within_s: float) -> Architecture:
     if model_id.count("/") != 1 or ".." in model_id:
         raise UnreadableModel("ids of the hub have an organisation and a name")
+    import httpx  # few servers ask the hub, and every server would load it at its start
+
     place = quote(model_id, safe="/")
-    with httpx.Client(timeout=within_s, follow_redirects=False) as client:
-        config = _mapping(_fetch(client, f"{hub}/{place}/resolve/main/config.json"), "config.json")
-        told = _mapping(_fetch(client, f"{hub}/api/models/{place}?expand[]=safetensors"), "the answer")
+    try:
+        with httpx.Client(timeout=within_s, follow_redirects=False) as client:
+            config = _mapping(_fetch(client, f"{hub}/{place}/resolve/main/config.json"), "config.json")
+            told = _mapping(_fetch(client, f"{hub}/api/models/{place}?expand[]=safetensors"), "the answer")
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise UnreadableModel("the hub does not answer") from error
     stored = told.get("safetensors")
     total = stored.get("total") if isinstance(stored, dict) else None
     parameters = total if isinstance(total, int) and total > 0 and "quantization_config" not in config else None
     return replace(architecture_of_config(config, model_id, parameters), source="the Hugging Face hub")
 
 
-def _fetch(client: httpx.Client, url: str) -> bytes:
+def _fetch(client: "httpx.Client", url: str) -> bytes:
     """The body of one answer, bounded; redirects stay on the hub."""
     host = urlsplit(url).netloc
     for _ in range(_REDIRECTS_MAX + 1):

@@ -3,14 +3,22 @@
 import secrets
 from pathlib import Path
 
-from sqlalchemy import Connection, MetaData, Table, inspect, select
+from sqlalchemy import Column, Connection, MetaData, PrimaryKeyConstraint, String, Table, inspect, select
 
-from placet.adapters.store.tables import meta
+from placet.adapters.store.tables import meta, metadata
 from placet.domain.errors import SchemaMismatch
 
 HEAD = "0001"
 MIGRATIONS = Path(__file__).parent / "migrations"
 DEPLOYMENT = "deployment_id"
+
+# Alembic's own table, as it would make it.
+versions = Table(
+    "alembic_version",
+    MetaData(),
+    Column("version_num", String(32), nullable=False),
+    PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
+)
 
 
 def current(connection: Connection) -> str | None:
@@ -22,9 +30,8 @@ def current(connection: Connection) -> str | None:
     names = inspect(connection).get_table_names()
     if not names:
         return None
-    if "alembic_version" not in names or "workloads" not in names:
+    if versions.name not in names or "workloads" not in names:
         raise SchemaMismatch("the database holds tables of something else; give Placet one of its own")
-    versions = Table("alembic_version", MetaData(), autoload_with=connection)
     return str(connection.execute(select(versions.c.version_num)).scalar_one())
 
 
@@ -39,12 +46,29 @@ def check(version: str | None) -> None:
 def upgrade(connection: Connection) -> None:
     """Bring the tables to our version inside the connection's open transaction; does nothing when they have it.
 
+    An empty database gets the tables as they are now, at once; the migrations lead to the same tables.
+
     Raises:
         SchemaMismatch: the database is newer than we are.
     """
     version = current(connection)
     if version == HEAD:
         return
+    if version is None:
+        metadata.create_all(connection, checkfirst=False)
+        versions.create(connection)
+        connection.execute(versions.insert().values(version_num=HEAD))
+        connection.execute(meta.insert().values(name=DEPLOYMENT, value=secrets.token_hex(16)))
+    else:
+        run_migrations(connection)
+
+
+def run_migrations(connection: Connection) -> None:
+    """Take the tables from whatever version they have, even from none, through every later one to ours.
+
+    Raises:
+        SchemaMismatch: the database is newer than we are.
+    """
     from alembic import command
     from alembic.config import Config
     from alembic.util.exc import CommandError
@@ -55,6 +79,4 @@ def upgrade(connection: Connection) -> None:
     try:
         command.upgrade(config, "head")
     except CommandError as error:
-        raise SchemaMismatch(f"cannot upgrade from version {version}: {error}") from error
-    if version is None:
-        connection.execute(meta.insert().values(name=DEPLOYMENT, value=secrets.token_hex(16)))
+        raise SchemaMismatch(f"cannot upgrade: {error}") from error

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from operator import itemgetter
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from sqlalchemy import (
     CTE,
@@ -26,8 +26,6 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.dialects.postgresql import Insert as PostgresInsert
-from sqlalchemy.dialects.sqlite import Insert as SqliteInsert
 from sqlalchemy.engine import Dialect
 
 from placet.adapters.store.tables import (
@@ -46,6 +44,10 @@ from placet.adapters.store.tables import (
 )
 from placet.domain.records import WAITS_FOR_CAPACITY
 from placet.domain.states import ATTEMPT_FINAL, WORKLOAD_FINAL, IntentState, WorkloadState
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects.postgresql import Insert as PostgresInsert
+    from sqlalchemy.dialects.sqlite import Insert as SqliteInsert
 
 SUBMIT = "submit"
 
