@@ -24,7 +24,7 @@ def test_requests_durations_workloads_and_streams() -> None:
     found = samples(metrics)
     assert found["placet_http_requests_total", "GET", "/x", "200"] == 2
     assert found["placet_http_requests_total", "GET", "/x", "500"] == 1
-    buckets = {key[-1]: value for key, value in found.items() if key[0] == "placet_http_request_seconds_bucket"}
+    buckets = {key[1]: value for key, value in found.items() if key[0] == "placet_http_request_seconds_bucket"}
     assert (buckets["0.001"], buckets["0.0025"], buckets["10.0"], buckets["+Inf"]) == (1, 2, 2, 3)
     assert found["placet_http_request_seconds_count", "GET", "/x"] == 3
     assert found["placet_http_request_seconds_sum", "GET", "/x"] == pytest.approx(99.0021)
