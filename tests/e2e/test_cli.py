@@ -233,7 +233,12 @@ def test_a_server_that_may_not_be(shell: Shell, arguments: tuple[str, ...], told
 
 def test_version_and_help_are_there(shell: Shell) -> None:
     assert process("--version").stdout.startswith("placet ")
-    assert "account" in shell("--help").stdout
+    shown = shell("--help").stdout
+    assert all(f"\n{panel}:\n" in shown for panel in ("Run", "Look", "Plan", "Operate"))
+    assert "\n  account " in shown
+    for group in ((), ("token",)):
+        asked, bare = shell(*group, "--help"), shell(*group)
+        assert (bare.returncode, bare.stdout, bare.stderr) == (0, asked.stdout, "")
     assert "Describe it here" in shell("run", "--help").stdout
     shell.patch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")  # whatever shell runs the tests
     assert shell("--show-completion", "bash").returncode == 0

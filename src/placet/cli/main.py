@@ -55,13 +55,14 @@ def build(line: CommandLine) -> "typer.Typer":
     import typer
 
     from placet.cli.commands import table
+    from placet.cli.help import Leaf, Panels
 
     app = typer.Typer(
         help="Submit AI workloads; Placet decides where they run.",
         epilog=EPILOG,
-        no_args_is_help=True,
         pretty_exceptions_enable=False,
-        rich_markup_mode="rich",
+        rich_markup_mode=None,
+        cls=Panels,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
 
@@ -88,11 +89,11 @@ def build(line: CommandLine) -> "typer.Typer":
         )
 
     for entry in table.COMMANDS:
-        app.command(entry.name, rich_help_panel=entry.panel)(entry.function)
+        app.command(entry.name, cls=Leaf, rich_help_panel=entry.panel)(entry.function)
     for group in table.GROUPS:
-        inner = typer.Typer(help=group.help, no_args_is_help=True)
+        inner = typer.Typer(help=group.help, cls=Panels)
         for entry in group.commands:
-            inner.command(entry.name)(entry.function)
+            inner.command(entry.name, cls=Leaf)(entry.function)
         app.add_typer(inner, name=group.name, rich_help_panel=group.panel)
     return app
 
