@@ -55,6 +55,25 @@ def test_what_was_lost_is_tried_again_after_the_last_of_it_is_dead(
     nothing_left(tmp_path, server.data_dir / "local")
 
 
+def test_server_and_supervisor_die_together(tmp_path: Path, server: ServerProcess, marks: Marks) -> None:
+    again = f'[ "$PLACET_ATTEMPT" = 1 ] || exit 0\n{OUTLIVING}'
+    with server.client() as client:
+        ids = [submit(client, marks, again, retry={"backoff_seconds": 0}) for _ in range(4)]
+        once = submit(client, marks, again, repeat="at_most_once")
+        wait_until(lambda: all(marks.count("start")[one, 1] for one in (*ids, once)), 20, "all to start")
+    server.kill()
+    kill_supervisor(server)
+    assert marks.held(ids[0]), "its orphans live on until somebody looks"
+    server.start()
+    with server.client() as client:
+        assert [client.wait(one, timeout_s=30).state for one in ids] == ["succeeded"] * len(ids)
+        assert client.wait(once, timeout_s=20).state == "failed"
+        marks.check()
+        assert [marks.count("start")[one, epoch] for one in ids for epoch in (1, 2, 3)] == [1, 1, 0] * len(ids)
+        assert [marks.count("start")[once, epoch] for epoch in (1, 2)] == [1, 0]
+    nothing_left(tmp_path, server.data_dir / "local")
+
+
 def test_a_supervisor_that_always_dies_is_not_tried_for_ever(server: ServerProcess, marks: Marks) -> None:
     with server.client() as client:
         workload_id = submit(client, marks, OUTLIVING, retry={"infrastructure_attempts": 3, "backoff_seconds": 0})

@@ -21,7 +21,7 @@ from tests.support.waiting import wait_until
 T = TypeVar("T")
 
 PATIENCE_S = 60
-THREADS = 8
+THREADS = 16
 
 
 @dataclass(frozen=True, kw_only=True)

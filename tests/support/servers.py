@@ -1,5 +1,6 @@
 """Real server processes that can be killed, stopped and restarted, and the marks that real programs leave."""
 
+import fcntl
 import json
 import os
 import random
@@ -283,6 +284,15 @@ class Marks:
             f'echo "end {me}" >> {self.file}',
         ]
         return ["/bin/sh", "-c", "\n".join(lines)]
+
+    def held(self, workload_id: str) -> bool:
+        """Does anything of that workload live now?"""
+        with Path(self.folder, f"{workload_id}.lock").open("ab") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+        return False
 
     def lines(self) -> list[tuple[str, str, int]]:
         """All marks in the order in which they were made."""
