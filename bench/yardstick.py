@@ -7,6 +7,7 @@ policy under test is the stage that the engine asks for real workloads; before a
 
 import argparse
 import json
+import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -167,7 +168,7 @@ def document(results: Mapping[str, Result], found: Sequence[Gate], given: argpar
         "sets": {name: _set_document(result) for name, result in results.items()},
         "gates": {gate.what: {"published": gate.published, "here": gate.found, "ok": gate.holds} for gate in found},
         "tuned_on": TUNED_ON,
-        "facts": vars(given) | {"seed": SEED, "resamples": RESAMPLES},
+        "facts": {"short": given.short, "traces": given.traces.name, "seed": SEED, "resamples": RESAMPLES},
         "versions": versions() | {"numpy": np.__version__},
         "machine": machine(),
     }
@@ -186,10 +187,15 @@ def _set_document(result: Result) -> dict[str, object]:
         "cases": len(result.cases.cases),
         "ms_per_look": round(result.ran[PLACET].ms_per_look, 4),
         "policies": {
-            name: {"usd_per_on_time": round(scored.usd_per_on_time, 4), "late": scored.late}
+            name: {"usd_per_on_time": _finite(scored.usd_per_on_time), "late": scored.late}
             for name, scored in result.scores.items()
         },
     }
+
+
+def _finite(usd: float) -> float | None:
+    """JSON has no infinity: nothing on time is null."""
+    return round(usd, 4) if math.isfinite(usd) else None
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from bench.traces.simulator import NOTHING, ON_DEMAND_USD_PER_HOUR, SPOT_USD_PER_HOUR, Case, Choice, Kind, Seen
 from placet.domain.spec import CapacityType
 from placet.stages.spot import Action, Held, Place, Situation, decide
-from placet.stages.spot_history import History, begin, watch
+from placet.stages.spot_history import LEARNING, History, Learning, begin, watch
 
 CAPACITY = {Kind.SPOT: CapacityType.SPOT, Kind.ON_DEMAND: CapacityType.ON_DEMAND}
 STARTS = {Action.SPOT: Kind.SPOT, Action.ON_DEMAND: Kind.ON_DEMAND}
@@ -16,11 +16,14 @@ class Placet:
     """Nothing is known of spot before the workload starts."""
 
     case: Case
+    learning: Learning = LEARNING
     history: History | None = field(default=None, init=False)
 
     def decide(self, seen: Seen) -> Choice:
         case, names = self.case, self.case.places
-        self.history = begin(seen.up) if self.history is None else watch(self.history, seen.up, case.gap_s)
+        self.history = (
+            begin(seen.up, self.learning) if self.history is None else watch(self.history, seen.up, case.gap_s)
+        )
         held = seen.held
         decision = decide(
             Situation(

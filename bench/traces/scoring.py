@@ -1,5 +1,6 @@
 """From outcomes to one figure per set, and how sure it is."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -95,9 +96,13 @@ def _on_time(outcomes: Sequence[Outcome]) -> Array:
 
 
 def _ratio(usd: float, on_time: float) -> float:
-    return usd / on_time if on_time else float("inf")
+    return usd / on_time if on_time else math.inf
 
 
 def _interval(values: Sequence[float]) -> Interval:
-    low, high = np.percentile([value for value in values if np.isfinite(value)] or [np.inf], [LOWER, UPPER])
-    return Interval(low=float(low), high=float(high))
+    """A resample in which nothing is on time has no finite figure, and an interval with one has no upper end."""
+    finite = [value for value in values if math.isfinite(value)]
+    if not finite:
+        return Interval(low=math.inf, high=math.inf)
+    low, high = np.percentile(finite, [LOWER, UPPER])
+    return Interval(low=float(low), high=float(high) if len(finite) == len(values) else math.inf)

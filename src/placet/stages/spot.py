@@ -23,11 +23,8 @@ from placet.stages.spot_values import (
     solve,
 )
 
-# Losses come in bursts, and a budget of slack that runs out early is dear: plan for more changes than were seen.
-CAUTION_LOSS = 1.5
-CAUTION_RETURN = 1.5
 # The plan's own step: looks may be more frequent, the plan need not be.
-PLAN_STEPS = 450
+PLAN_STEPS = 900
 
 
 class Action(StrEnum):
@@ -131,6 +128,7 @@ class _Spot:
 
 def market(situation: Situation, loss_factor: float, spot_share: float) -> Market:
     """The rounded figures of a situation, for a place that loses spot so fast and sells it at such a share."""
+    caution = situation.history.learning.caution
     step_s = situation.look_s * max(1, math.ceil(situation.planned_s / (PLAN_STEPS * situation.look_s)))
     return Market(
         step_h=step_s / HOUR_S,
@@ -138,8 +136,8 @@ def market(situation: Situation, loss_factor: float, spot_share: float) -> Marke
         slack_h=max(situation.planned_s - situation.planned_work_s, step_s) / HOUR_S,
         changeover_h=situation.changeover_s / HOUR_S,
         spot_price=round(spot_share * PRICE_STEPS),
-        loss=rounded_factor(loss_factor * CAUTION_LOSS),
-        recovery=rounded_factor(situation.history.return_factor * CAUTION_RETURN),
+        loss=rounded_factor(loss_factor * caution),
+        recovery=rounded_factor(situation.history.return_factor * caution),
         cover=round(situation.history.cover * COVER_STEPS) if len(situation.places) > 1 else 0,
     )
 
@@ -155,16 +153,16 @@ def _best_spot(situation: Situation, on_demand: Place) -> _Spot:
     if held is not None and held.capacity is CapacityType.SPOT:
         shares = [(number, share) for number, share in shares if number == held.place] or shares
     there = [(number, share) for number, share in shares if situation.places[number].spot_there]
-    records = situation.history.places
+    history = situation.history
     if not there:
-        factor = math.exp(statistics.fmean(math.log(record.loss_factor) for record in records))
+        factor = statistics.geometric_mean(history.loss_factor(number) for number in range(len(situation.places)))
         share = min((share for _, share in shares), default=1.0)
         values = solve(market(situation, factor, share))
-        return _Spot(place=None, costs=_costs(situation, values, situation.history.anywhere.age_h, up=False))
+        return _Spot(place=None, costs=_costs(situation, values, history.anywhere.age_h, up=False))
     considered = []
     for number, share in there:
-        values = solve(market(situation, records[number].loss_factor, share))
-        costs = _costs(situation, values, records[number].age_h, up=True)
+        values = solve(market(situation, history.loss_factor(number), share))
+        costs = _costs(situation, values, history.places[number].age_h, up=True)
         considered.append(_Spot(place=situation.places[number].name, costs=costs))
     return min(considered, key=lambda spot: spot.costs.start_spot)
 
@@ -263,10 +261,10 @@ def _without_on_demand(situation: Situation) -> Decision:
     if held is not None and situation.places[held.place].spot_there:
         name = situation.places[held.place].name
         return Decision(action=Action.STAY, place=name, reason="only spot is offered, and it is held", slack_s=slack_s)
-    records = situation.history.places
+    history = situation.history
     there = [number for number, place in enumerate(situation.places) if place.spot_there]
     if not there:
         return Decision(action=Action.WAIT, place=None, reason="only spot is offered, none is there", slack_s=slack_s)
-    best = min(there, key=lambda number: (records[number].loss_factor, -records[number].age_h))
+    best = min(there, key=lambda number: (history.loss_factor(number), -history.places[number].age_h))
     name = situation.places[best].name
     return Decision(action=Action.SPOT, place=name, reason="only spot is offered", slack_s=slack_s)

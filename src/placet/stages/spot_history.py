@@ -6,9 +6,10 @@ come back) in the next hour. A place is then one factor on each of the two hazar
 gamma prior: events seen, over events that the usual hazard would have given in the same time.
 """
 
+import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 HOUR_S = 3600.0
 
@@ -18,10 +19,27 @@ AGES = len(AGE_ENDS_H) + 1
 # Events per hour in each class. Measured, see the page on spot; the last class is shrunk towards the one before.
 USUAL_LOSS = (1.375, 0.813, 0.459, 0.387, 0.203, 0.154, 0.120, 0.040)
 USUAL_RETURN = (1.391, 0.675, 0.441, 0.359, 0.308, 0.283, 0.214, 0.100)
-# A state that was there when watching began has lasted for some time already.
-FIRST_AGE_H = 2.0
-# So many events at the usual rate are believed before the first one is seen.
-PRIOR_EVENTS = 10.0
+# With every further place spot is back somewhere sooner, and a loss finds all others without spot less often.
+RETURN_PER_PLACE = 0.2
+BARE_PER_PLACE = 0.8
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Learning:
+    """How what is seen becomes an expectation; the defaults were chosen on recorded traces, see the page on spot.
+
+    A state that was there when watching began has lasted for ``first_age_h`` already. ``prior_events`` events at the
+    usual rate are believed before the first one is seen; what was seen ``memory_h`` ago counts 1/e of what is seen now.
+    Changes come in bursts, and slack that runs out early is dear, so plans expect ``caution`` times as many.
+    """
+
+    first_age_h: float = 2.0
+    prior_events: float = 10.0
+    memory_h: float = 24.0
+    caution: float = 1.4
+
+
+LEARNING = Learning()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,30 +47,23 @@ class Record:
     """One place, or "anywhere": the present state, its age, and events seen and expected so far."""
 
     up: bool
-    age_h: float = FIRST_AGE_H
-    losses: int = 0
+    age_h: float
+    losses: float = 0.0
     losses_usual: float = 0.0
-    returns: int = 0
+    returns: float = 0.0
     returns_usual: float = 0.0
 
-    @property
-    def loss_factor(self) -> float:
-        """How much faster than usual spot is lost here."""
-        return (PRIOR_EVENTS + self.losses) / (PRIOR_EVENTS + self.losses_usual)
-
-    def return_factor(self, prior: float = 1.0) -> float:
-        """How much faster than usual spot comes back here, where ``prior`` was expected."""
-        return (PRIOR_EVENTS * prior + self.returns) / (PRIOR_EVENTS + self.returns_usual)
-
-    def after(self, elapsed_h: float, *, up: bool) -> "Record":
+    def after(self, elapsed_h: float, *, up: bool, memory_h: float) -> "Record":
         """The record when, so much later, this is seen."""
-        age_class = age_class_of(self.age_h)
-        age_h = self.age_h + elapsed_h if up == self.up else 0.0
-        if self.up:
-            usual = self.losses_usual + USUAL_LOSS[age_class] * elapsed_h
-            return replace(self, up=up, age_h=age_h, losses=self.losses + (not up), losses_usual=usual)
-        usual = self.returns_usual + USUAL_RETURN[age_class] * elapsed_h
-        return replace(self, up=up, age_h=age_h, returns=self.returns + up, returns_usual=usual)
+        age_class, keeps = age_class_of(self.age_h), math.exp(-elapsed_h / memory_h)
+        return Record(
+            up=up,
+            age_h=self.age_h + elapsed_h if up == self.up else 0.0,
+            losses=(self.losses + (self.up and not up)) * keeps,
+            losses_usual=(self.losses_usual + (USUAL_LOSS[age_class] * elapsed_h if self.up else 0.0)) * keeps,
+            returns=(self.returns + (up and not self.up)) * keeps,
+            returns_usual=(self.returns_usual + (0.0 if self.up else USUAL_RETURN[age_class] * elapsed_h)) * keeps,
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,35 +72,54 @@ class History:
 
     places: tuple[Record, ...]
     anywhere: Record
-    lost: int = 0
-    covered: int = 0
+    lost: float = 0.0
+    covered: float = 0.0
+    learning: Learning = LEARNING
+
+    def loss_factor(self, place: int) -> float:
+        """How much faster than usual spot is lost there."""
+        record, prior = self.places[place], self.learning.prior_events
+        return (prior + record.losses) / (prior + record.losses_usual)
 
     @property
     def return_factor(self) -> float:
-        """Spot comes back somewhere sooner than in one place; the expectation before anything is seen grows slowly."""
-        return self.anywhere.return_factor(1.0 + 0.2 * (len(self.places) - 1))
+        """How much faster than is usual in one place spot comes back anywhere; before anything is seen, the more
+        places there are the faster."""
+        prior = self.learning.prior_events
+        expected = 1.0 + RETURN_PER_PLACE * (len(self.places) - 1)
+        return (prior * expected + self.anywhere.returns) / (prior + self.anywhere.returns_usual)
 
     @property
     def cover(self) -> float:
         """The chance that another place has spot when one loses it."""
-        prior = 1.0 - 0.8 ** (len(self.places) - 1)
-        return (PRIOR_EVENTS * prior + self.covered) / (PRIOR_EVENTS + self.lost)
+        prior = self.learning.prior_events
+        expected = 1.0 - BARE_PER_PLACE ** (len(self.places) - 1)
+        return (prior * expected + self.covered) / (prior + self.lost)
 
 
-def begin(up: Sequence[bool]) -> History:
+def begin(up: Sequence[bool], learning: Learning = LEARNING) -> History:
     """The history at the first look."""
-    return History(places=tuple(Record(up=there) for there in up), anywhere=Record(up=any(up)))
+    return History(
+        places=tuple(Record(up=there, age_h=learning.first_age_h) for there in up),
+        anywhere=Record(up=any(up), age_h=learning.first_age_h),
+        learning=learning,
+    )
 
 
 def watch(history: History, up: Sequence[bool], elapsed_s: float) -> History:
     """The history when, so much after the look before, this is seen."""
-    elapsed_h = elapsed_s / HOUR_S
+    elapsed_h, learning = elapsed_s / HOUR_S, history.learning
+    keeps = math.exp(-elapsed_h / learning.memory_h)
     lost = sum(record.up and not there for record, there in zip(history.places, up, strict=True))
     return History(
-        places=tuple(record.after(elapsed_h, up=there) for record, there in zip(history.places, up, strict=True)),
-        anywhere=history.anywhere.after(elapsed_h, up=any(up)),
-        lost=history.lost + lost,
-        covered=history.covered + (lost if any(up) else 0),
+        places=tuple(
+            record.after(elapsed_h, up=there, memory_h=learning.memory_h)
+            for record, there in zip(history.places, up, strict=True)
+        ),
+        anywhere=history.anywhere.after(elapsed_h, up=any(up), memory_h=learning.memory_h),
+        lost=(history.lost + lost) * keeps,
+        covered=(history.covered + (lost if any(up) else 0)) * keeps,
+        learning=learning,
     )
 
 

@@ -135,13 +135,13 @@ class _Shift:
 
 def _grid(market: Market) -> Array:
     """Slack from zero up: fine where one changeover more or less decides, coarser above."""
-    width = min(market.changeover_h, market.step_h)
+    width = min(market.changeover_h, market.step_h) / 2
     fine_to = 4 * max(market.changeover_h, market.step_h) + 2 * width
     points = [0.0]
     while points[-1] < market.slack_h or len(points) < 3:
         points.append(points[-1] + width)
         if points[-1] > fine_to:
-            width *= 1.12
+            width *= 1.07
     return np.array(points)
 
 

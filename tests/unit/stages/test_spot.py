@@ -1,12 +1,13 @@
 """One look at a time: what the policy for spot with a deadline chooses, and why."""
 
+import math
 from dataclasses import replace
 
 import pytest
 
 from placet.domain.spec import CapacityType
 from placet.stages.spot import Action, Held, Place, Situation, decide
-from placet.stages.spot_history import PRIOR_EVENTS, History, Record, begin, watch
+from placet.stages.spot_history import LEARNING, History, Record, begin, watch
 
 HOUR_S = 3600.0
 SPOT_USD, ON_DEMAND_USD = 1.0, 3.0
@@ -75,9 +76,9 @@ def test_work_that_ends_before_the_next_look_needs_no_net() -> None:
 
 def test_the_steadier_place_is_preferred() -> None:
     asked = situation(place("shaky", there=True), place("steady", there=True))
-    shaky = Record(up=True, losses=40, losses_usual=10.0)
-    steady = Record(up=True, losses=2, losses_usual=10.0)
-    history = History(places=(shaky, steady), anywhere=Record(up=True))
+    shaky = Record(up=True, age_h=1.0, losses=40, losses_usual=10.0)
+    steady = Record(up=True, age_h=1.0, losses=2, losses_usual=10.0)
+    history = History(places=(shaky, steady), anywhere=Record(up=True, age_h=1.0))
     assert decide(replace(asked, history=history)).place == "steady"
 
 
@@ -89,7 +90,9 @@ def test_the_cheaper_place_is_preferred_among_equals() -> None:
 def test_on_demand_is_left_for_spot_only_when_spot_has_lasted() -> None:
     held = Held(capacity=CapacityType.ON_DEMAND, place=0)
     asked = situation(place("a", there=True), left_h=12.4, work_h=11, held=held)
-    young, old = (History(places=(Record(up=True, age_h=age_h),), anywhere=Record(up=True)) for age_h in (0.0, 20.0))
+    young, old = (
+        History(places=(Record(up=True, age_h=age_h),), anywhere=Record(up=True, age_h=1.0)) for age_h in (0.0, 20.0)
+    )
     assert decide(replace(asked, history=young)).action is Action.STAY
     assert decide(replace(asked, history=old)).action is Action.SPOT
 
@@ -119,18 +122,28 @@ def test_without_on_demand_it_does_what_it_can() -> None:
 def test_a_record_counts_events_and_what_would_be_usual() -> None:
     record = Record(up=True, age_h=0.0)
     for _ in range(3):
-        record = record.after(1.0, up=True)
+        record = record.after(1.0, up=True, memory_h=math.inf)
     assert (record.losses, record.age_h) == (0, 3.0)
     assert record.losses_usual == pytest.approx(1.375 + 0.459 + 0.203)
-    assert record.loss_factor < 1
-    lost = record.after(1.0, up=False)
+    lost = record.after(1.0, up=False, memory_h=math.inf)
     assert (lost.losses, lost.age_h, lost.up) == (1, 0.0, False)
 
 
+def test_what_is_seen_moves_the_factors_and_fades() -> None:
+    calm = watch(begin([True]), [True], 10 * HOUR_S)
+    assert calm.loss_factor(0) < 1
+    shaken = watch(watch(watch(begin([True]), [False], 600), [True], 600), [False], 600)
+    assert shaken.loss_factor(0) > 1
+    assert shaken.return_factor > 1
+    later = watch(shaken, [False], 1000 * HOUR_S)
+    assert later.loss_factor(0) == pytest.approx(1.0)
+
+
 def test_history_knows_whether_another_place_covered_a_loss() -> None:
-    history = watch(begin([True, True]), [False, True], 600)
-    assert (history.lost, history.covered) == (1, 1)
-    history = watch(history, [False, False], 600)
-    assert (history.lost, history.covered) == (2, 1)
-    assert history.cover == pytest.approx((PRIOR_EVENTS * 0.2 + 1) / (PRIOR_EVENTS + 2))
     assert begin([True]).cover == 0
+    first = begin([True, True])
+    covered = watch(first, [False, True], 600)
+    bare = watch(first, [False, False], 600)
+    assert first.cover == pytest.approx(0.2)
+    assert bare.cover < first.cover < covered.cover
+    assert covered.covered == covered.lost < 1 < bare.lost < LEARNING.prior_events
