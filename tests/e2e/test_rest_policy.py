@@ -210,6 +210,31 @@ def test_a_body_without_a_length_is_counted_while_it_comes(server: Served) -> No
 
 
 @pytest.mark.parametrize(
+    ("opening", "more"),
+    [
+        (b"GET /v1/health HTTP/1.1\r\nx: ", b"x" * 65_536),
+        (b"GET /v1/health HTTP/1.1\r\n", b"x: y\r\n" * 10_000),
+        (b"GET /", b"x" * 65_536),
+        (b"POST /v1/workloads HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n0\r\nx: ", b"x" * 65_536),
+    ],
+    ids=["value", "lines", "path", "trailer"],
+)
+def test_a_head_without_an_end_is_cut_off(server: Served, opening: bytes, more: bytes) -> None:
+    sent = 0
+    with socket.socket(socket.AF_UNIX) as raw:
+        raw.settimeout(20)
+        raw.connect(str(server.socket))
+        raw.sendall(opening)
+        try:
+            while sent < 200:
+                raw.sendall(more)
+                sent += 1
+        except OSError:
+            pass
+    assert sent < 200
+
+
+@pytest.mark.parametrize(
     "body",
     [
         b"[" * 100_000,

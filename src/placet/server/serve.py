@@ -20,12 +20,12 @@ from starlette.types import ASGIApp
 
 from placet.sdk import places
 from placet.sdk.location import answers
+from placet.server.protocol import BoundedProtocol
 
 BACKLOG = 512
 KEEP_ALIVE_S = 30
 LOCK_WITHIN_S = 20.0
 TICK_S = 1.0
-HEADER_BLOCK_MAX = 16 * 1024
 
 
 class CannotServe(Exception):
@@ -208,7 +208,7 @@ def _config(app: ASGIApp, listening: Listening, *, tls: bool) -> uvicorn.Config:
         backlog=BACKLOG,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=max(1, round(listening.shutdown_s)),
-        h11_max_incomplete_event_size=HEADER_BLOCK_MAX,
+        http=BoundedProtocol,
         ws="none",
         ssl_certfile=listening.tls_certificate if secured else None,
         ssl_keyfile=listening.tls_key if secured else None,
