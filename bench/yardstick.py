@@ -165,7 +165,7 @@ def print_result(result: Result) -> None:
 def document(results: Mapping[str, Result], found: Sequence[Gate], given: argparse.Namespace) -> dict[str, object]:
     return {
         "bench": "yardstick",
-        "sets": {name: _set_document(result) for name, result in results.items()},
+        "sets": {name: set_document(result) for name, result in results.items()},
         "gates": {gate.what: {"published": gate.published, "here": gate.found, "ok": gate.holds} for gate in found},
         "tuned_on": TUNED_ON,
         "facts": {"short": given.short, "traces": given.traces.name, "seed": SEED, "resamples": RESAMPLES},
@@ -174,7 +174,7 @@ def document(results: Mapping[str, Result], found: Sequence[Gate], given: argpar
     }
 
 
-def _set_document(result: Result) -> dict[str, object]:
+def set_document(result: Result) -> dict[str, object]:
     ours, saved = result.scores[PLACET], result.against_reserve
     return {
         "policy": PLACET,
