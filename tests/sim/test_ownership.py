@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 from placet.adapters.ambient import SystemClock
@@ -11,12 +12,13 @@ from placet.domain.allocations import Launch
 from placet.domain.errors import StoreError
 from placet.domain.failures import Cause
 from placet.domain.records import Record, Transition
+from placet.domain.spec import RetryPolicy
 from placet.domain.states import AttemptState, WorkloadState
 from placet.engine.reconcile import ReconcileOptions
 from placet.ports.store import Claim, Store
 from placet.testing.scripted import Script, ScriptedProvider
 from tests.support.waiting import wait_until_async
-from tests.support.worlds import ControlPlane, always, start
+from tests.support.worlds import ControlPlane, always, process, start
 
 W = WorkloadState
 OPTIONS = ReconcileOptions(
@@ -37,6 +39,7 @@ class LosesAnswers:
     def __init__(self, store: Store) -> None:
         self._store = store
         self.lose_claims = self.lose_writes = 0
+        self.written: list[Transition] = []
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._store, name)
@@ -50,6 +53,7 @@ class LosesAnswers:
 
     async def apply(self, transitions: Sequence[Transition]) -> Sequence[bool]:
         outcome = await self._store.apply(transitions)
+        self.written += transitions
         if self.lose_writes:
             self.lose_writes -= 1
             raise StoreError("the connection broke at commit")
@@ -90,6 +94,27 @@ async def test_writes_whose_answers_were_lost_run_nothing_twice(tmp_path: Path) 
         for workload_id in ids:
             assert (await plane.finished(workload_id)).workload.state is W.SUCCEEDED
         assert sorted(workload_id for workload_id, _ in provider.ran) == sorted(ids)
+
+
+async def test_an_ending_is_flushed_before_what_proves_it_is_deleted(tmp_path: Path) -> None:
+    """Else a database that forgets its last commits calls the attempt lost, and the work is done again."""
+
+    def script(launch: Launch) -> Script:
+        failed = launch.tag.epoch == 1
+        return Script(cause=Cause.EXIT_CODE if failed else None, exit_code=3 if failed else 0)
+
+    provider = ScriptedProvider(SystemClock(), script)
+    async with faulty(tmp_path, provider) as plane:
+        retry = RetryPolicy(attempts=2, backoff_s=Decimal(0))
+        workload_id = await plane.submit(process(retry=retry))
+        assert (await plane.finished(workload_id)).workload.state is W.SUCCEEDED
+        assert isinstance(plane.store, LosesAnswers)
+        endings = [
+            transition.flush
+            for transition in plane.store.written
+            if any(attempt.epoch == 1 and attempt.final and not attempt.released_ms for attempt in transition.attempts)
+        ]
+        assert endings == [True]
 
 
 async def test_what_another_took_over_is_let_go_of(tmp_path: Path) -> None:
