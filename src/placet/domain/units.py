@@ -7,6 +7,7 @@ Bare memory numbers and ``GB`` are decimal (10**9 bytes), ``GiB`` is binary: a "
 import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 
 KB, MB, GB, TB = 10**3, 10**6, 10**9, 10**12
 KIB, MIB, GIB, TIB = 2**10, 2**20, 2**30, 2**40
@@ -92,8 +93,9 @@ def parse_instant_ms(text: str, *, now_ms: int) -> int:
 
 def format_instant(at_ms: int) -> str:
     """ISO 8601 in UTC with milliseconds."""
-    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=at_ms)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    minute, rest_ms = divmod(at_ms, MINUTE_MS)
+    seconds, thousandths = divmod(rest_ms, SECOND_MS)
+    return f"{_to_the_minute(minute)}:{seconds:02d}.{thousandths:03d}Z"
 
 
 def format_bytes(amount: int) -> str:
@@ -120,6 +122,11 @@ def format_money(amount: Decimal) -> str:
     if amount == 0:
         return "$0.00"
     return f"${amount:.4f}" if amount < Decimal("0.10") else f"${amount:,.2f}"
+
+
+@lru_cache(maxsize=1024)  # a page of workloads names hundreds of moments in few minutes
+def _to_the_minute(minute: int) -> str:
+    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(minutes=minute)).isoformat(timespec="minutes")[:16]
 
 
 def _epoch_ms(moment: datetime) -> int:
