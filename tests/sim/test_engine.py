@@ -156,7 +156,7 @@ async def test_freed_capacity_wakes_what_waits(tmp_path: Path) -> None:
 
 
 async def test_a_deadline_ends_what_runs(tmp_path: Path) -> None:
-    deadline_ms = SystemClock().now_ms() + 300
+    deadline_ms = SystemClock().now_ms() + 2000
     async with control_plane(tmp_path, always(Script(hold=True))) as plane:
         workload_id = await plane.submit(process(constraints=Constraints(deadline_ms=deadline_ms)))
         record = await plane.finished(workload_id)
