@@ -3,14 +3,16 @@
 import os
 import signal
 import sys
+import time
 from collections.abc import AsyncIterator
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from placet.domain.allocations import Phase
 from placet.domain.failures import Cause
-from placet.runner.groups import Groups
+from placet.runner.groups import STRAY_AGE_S, Groups
 from placet.testing.conformance.provider import ended, in_phase, observe, released
 from tests.support.local import LocalWorld, alive, launch_of, process_spec, resources, shell
 from tests.support.waiting import wait_until
@@ -336,3 +338,24 @@ async def test_a_full_disk_delays_the_record_and_loses_nothing(world: LocalWorld
     assert seen.exit_code == 4
     assert "record_delayed_by" in dict(seen.evidence)
     assert (await world.run(launch_of(process_spec("/bin/true"), "after"))).computed
+
+
+def make_groups_old() -> None:
+    """As if no group had been made or removed for a long time; on some kernels their folders always look so."""
+    moment = time.time() - STRAY_AGE_S - 60
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        if "cgroup" in line:
+            for place in Path(line.split()[4]).glob("placet-*"):
+                os.utime(place, (moment, moment))
+
+
+async def test_groups_outlive_the_start_of_another_supervisor(world: LocalWorld, tmp_path: Path) -> None:
+    """Between attempts a folder of groups is empty; whoever tidies up must see that its maker lives."""
+    need_group("cpu", tmp_path)
+    limited = resources(cpu_cores=Decimal(1))
+    assert (await world.run(launch_of(shell("true", resources=limited), "before"))).computed
+    make_groups_old()
+    other = Groups(str(tmp_path))
+    other.remove_strays()
+    other.close()
+    assert (await world.run(launch_of(shell("true", resources=limited), "after"))).computed

@@ -2,6 +2,7 @@
 
 import hashlib
 import http.server
+import os
 import shutil
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -156,6 +157,15 @@ async def test_a_missing_input_is_refused_before_anything(world: LocalWorld) -> 
     with pytest.raises(InvalidRequest, match="is not there"):
         await provider.submit(launch_of(shell("exit 0"), "none", inputs=inputs))
     assert not world.path("none").exists()
+
+
+async def test_a_pipe_is_no_input_and_holds_up_nobody(world: LocalWorld, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    inputs = (ResolvedInput(name="x", kind="path", source=str(tmp_path / "pipe")),)
+    ended = await world.run(launch_of(shell("exit 0"), "piped", inputs=inputs), 10)
+    assert ended.cause is Cause.INPUT
+    assert "neither a file nor a folder" in ended.message
+    assert (await world.run(launch_of(shell("exit 0"), "next"), 10)).computed
 
 
 @pytest.mark.parametrize(

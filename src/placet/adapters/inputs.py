@@ -85,7 +85,7 @@ class LocalInputs:
             return Problem(
                 code="missing_input",
                 field=field,
-                what=f"there is nothing readable at {source}",
+                what=f"there is no readable file or folder at {source}",
                 why="the input must be there before anything runs",
                 fix="check the path; it is looked up on the machine of the server",
             )
@@ -97,7 +97,8 @@ def _path(source: str) -> str:
 
 
 def _readable(path: str) -> bool:
-    return os.access(path, os.R_OK)
+    """A file or a folder that may be read; opening a pipe or a device could wait for ever."""
+    return (os.path.isfile(path) or os.path.isdir(path)) and os.access(path, os.R_OK)
 
 
 def _escapes(path: str, storage: Mapping[str, str], source: str) -> bool:

@@ -268,6 +268,15 @@ def _dotted_version(parts_most: int, example: str, *, parts_least: int = 1) -> C
 
     def check(value: object) -> str:
         number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+        if number and parts_least > 1:
+            raise refusal(
+                Found(
+                    code="bad_value",
+                    what=f"{shown(value)} is a number, not a version",
+                    why="3.10 without quotes is the number 3.1",
+                    fix=f'put it in quotes, for example "{example}"',
+                )
+            )
         text = str(written(value)) if number else text_value(value).strip()
         if not form.fullmatch(text):
             raise refusal(
@@ -432,7 +441,7 @@ PythonVersion = Annotated[
     str,
     *_kind(
         _dotted_version(3, "3.12", parts_least=2),
-        {"anyOf": [{"type": "string"}, {"type": "number"}], "examples": ["3.12"]},
+        {"type": "string", "examples": ["3.12"]},
     ),
 ]
 ComputeCapability = Annotated[

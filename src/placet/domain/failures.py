@@ -168,7 +168,7 @@ MEANINGS: Mapping[Cause, CauseMeaning] = {
         _C.LOST, _F.INFRASTRUCTURE, _R.AFTER_PROOF, _M.PERHAPS, "wait until the provider's answer is known"
     ),
     Cause.STALE_PERMIT: _meaning(
-        _C.INTERNAL, _F.NOBODY, _R.SAFE, _M.NO, "nothing ran: a newer attempt or a cancel came first"
+        _C.INTERNAL, _F.INFRASTRUCTURE, _R.SAFE, _M.NO, "nothing ran: a newer attempt or a cancel came first"
     ),
     Cause.OUTPUT_MISSING: _meaning(
         _C.DELIVERY,

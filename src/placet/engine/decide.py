@@ -397,7 +397,9 @@ def _verdict(draft: Draft, situation: Situation) -> list[Effect]:
     if attempt is None or not attempt.computed:
         draft.finish(WorkloadState.FAILED, Failure(cause=Cause.INTERNAL, message="no proof of success"))
     elif missing:
-        message = f"required output not written: {', '.join(missing)}"
+        message = f"required output not delivered: {', '.join(missing)}"
+        if draft.last_seen is not None and draft.last_seen.skipped:
+            message += f"; left out: {'; '.join(draft.last_seen.skipped)}"
         draft.finish(WorkloadState.FAILED, Failure(cause=Cause.OUTPUT_MISSING, message=message))
     else:
         draft.finish(WorkloadState.SUCCEEDED, None)

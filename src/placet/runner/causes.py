@@ -21,6 +21,7 @@ CAUSE_TIMEOUT = "timeout"
 CAUSE_STOPPED = "stopped"
 CAUSE_DISK_LIMIT = "disk_limit"
 CAUSE_START_FAILED = "start_failed"
+CAUSE_MACHINE = "machine"
 CAUSE_ENVIRONMENT = "environment"
 CAUSE_INPUT = "input"
 CAUSE_PERMIT_REFUSED = "permit_refused"
@@ -35,6 +36,7 @@ CAUSES = (
     CAUSE_STOPPED,
     CAUSE_DISK_LIMIT,
     CAUSE_START_FAILED,
+    CAUSE_MACHINE,
     CAUSE_ENVIRONMENT,
     CAUSE_INPUT,
     CAUSE_PERMIT_REFUSED,

@@ -140,6 +140,10 @@ class Groups:
         self._count = 0
         # Groups with another mark were made by an earlier supervisor.
         self._mark = f"g{os.getpid()}-{time.monotonic_ns():x}"
+        # A group of our own in each folder says that its maker lives: others remove folders that nobody marks.
+        self._marks = [f"{base}/{self._mark}-0" for base in sorted(set(self._bases.values()))]
+        for folder in self._marks:
+            os.makedirs(folder, 0o755, exist_ok=True)
         self._pool: list[Group] = []
         self._dead: list[Group] = []
         self._home = [] if not self.usable else _home({KILL, PIDS} & set(self._bases))
@@ -257,9 +261,9 @@ class Groups:
             group.remove()
         self._pool = []
         self.sweep()
-        for base in set(self._bases.values()):
+        for folder in [*self._marks, *set(self._bases.values())]:
             with contextlib.suppress(OSError):
-                os.rmdir(base)
+                os.rmdir(folder)
 
     def _pooled(self, processes: int) -> Group | None:
         while self._pool:
@@ -280,8 +284,7 @@ class Groups:
         for kind in wanted:
             if kind in self._bases:
                 folder = f"{self._bases[kind]}/{self._mark}-{self._count}"
-                with contextlib.suppress(FileExistsError):
-                    os.mkdir(folder, 0o755)
+                os.makedirs(folder, 0o755, exist_ok=True)
                 folders[kind] = folder
         return Group(self._count, folders, KILL if KILL in folders else PIDS, pooled)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
+import stat
 
 from placet.runner import causes, program
 from placet.runner.environments import Environments, is_network_trouble
@@ -116,11 +118,15 @@ def _place(attempt: Attempt, item: Input) -> None:
         write_bytes(target, item.source.encode("utf-8", "surrogateescape"))
         os.chmod(target, 0o400)
         return
-    if os.path.isdir(item.source):
+    mode = os.stat(item.source).st_mode
+    if stat.S_ISDIR(mode):
         os.listdir(item.source)
-    else:
+    elif stat.S_ISREG(mode):
         with open(item.source, "rb"):
             pass
+    else:
+        # Opening a pipe or a device may wait for ever, and everything else with it.
+        raise OSError(errno.EINVAL, "neither a file nor a folder", item.source)
     os.symlink(os.path.realpath(item.source), target)
 
 

@@ -86,7 +86,12 @@ class Running:
         launch = attempt.launch
         attempt.sandboxed = launch.wants_sandbox and world.bubblewrap is not None
         limits = launch.limits
-        attempt.group = world.groups.acquire(limits.memory_bytes, limits.cpu_cores, limits.processes)
+        try:
+            attempt.group = world.groups.acquire(limits.memory_bytes, limits.cpu_cores, limits.processes)
+        except OSError as error:
+            # No bound could be set: that is this machine's failure and says nothing about the program.
+            self.end_unstarted(attempt, causes.CAUSE_MACHINE, f"no control group could be made: {error}")
+            return
         ends: list[int] = []
         try:
             for name in (causes.STDOUT, causes.STDERR):

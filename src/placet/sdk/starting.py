@@ -92,4 +92,6 @@ def _end_of(log: Path) -> str:
             lines = file.read().decode("utf-8", errors="replace").strip().splitlines()
     except OSError:
         return "it left no log"
-    return lines[-1] if lines else "it left no word"
+    # The first line of a message says what is wrong, the last one only what to do about it.
+    errors = [line for line in lines if line.startswith("error:")]
+    return (errors or lines or ["it left no word"])[-1].removeprefix("error: ")

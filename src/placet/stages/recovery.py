@@ -37,7 +37,7 @@ def recover(workload: Workload, attempt: Attempt, failure: Failure, *, now_ms: i
     jitter of +-25% drawn from the workload's id and epoch, so that the same record gives the same decision.
     """
     meaning = failure.meaning
-    ours = meaning.fault is not Fault.USER
+    ours = meaning.fault in (Fault.INFRASTRUCTURE, Fault.OURS)
     counts = 0 if failure.cause in _FREE else 1
     user = workload.user_failures + (0 if ours else counts)
     infrastructure = workload.infrastructure_failures + (counts if ours else 0)

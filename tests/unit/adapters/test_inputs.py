@@ -1,0 +1,50 @@
+"""Inputs as seen from this machine: what is missing, out of bounds, or no file at all is found at the door."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from placet.adapters.inputs import LocalInputs
+from placet.domain.spec import Input, InputKind
+from tests.support.values import SPEC
+
+
+def codes(inputs: LocalInputs, kind: InputKind, source: str) -> list[str]:
+    spec = replace(SPEC, inputs=(Input(name="a", kind=kind, source=source),))
+    return [problem.code for problem in inputs.check(spec)]
+
+
+@pytest.fixture
+def inputs(tmp_path: Path) -> LocalInputs:
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "here").write_text("x")
+    (tmp_path / "outside").write_text("x")
+    os.mkfifo(tmp_path / "pipe")
+    return LocalInputs({"data": str(tmp_path / "store"), "web": "https://example.com/base"})
+
+
+def test_files_and_folders_are_fine(inputs: LocalInputs, tmp_path: Path) -> None:
+    for source in (str(tmp_path / "outside"), str(tmp_path / "store"), f"file://{tmp_path}/outside"):
+        assert codes(inputs, InputKind.PATH, source) == []
+    assert codes(inputs, InputKind.STORAGE, "storage://data/here") == []
+
+
+@pytest.mark.parametrize("name", ["nothing", "pipe"])
+def test_what_is_not_there_or_could_block_is_refused(inputs: LocalInputs, tmp_path: Path, name: str) -> None:
+    assert codes(inputs, InputKind.PATH, str(tmp_path / name)) == ["missing_input"]
+
+
+def test_devices_are_no_inputs(inputs: LocalInputs) -> None:
+    assert codes(inputs, InputKind.PATH, "/dev/zero") == ["missing_input"]
+
+
+def test_aliases_are_known_and_stay_inside_their_folder(inputs: LocalInputs) -> None:
+    assert codes(inputs, InputKind.STORAGE, "storage://other/x") == ["missing_input"]
+    assert codes(inputs, InputKind.STORAGE, "storage://data/../outside") == ["bad_source"]
+
+
+def test_an_alias_of_a_url_is_fetched(inputs: LocalInputs) -> None:
+    spec = replace(SPEC, inputs=(Input(name="a", kind=InputKind.STORAGE, source="storage://web/set/1"),))
+    assert [(one.kind, one.source) for one in inputs.resolve(spec)] == [("http", "https://example.com/base/set/1")]
