@@ -22,9 +22,9 @@ from placet.stages.spot_history import LEARNING, Learning
 VARIANTS: tuple[tuple[str, Learning], ...] = (
     ("as it is", LEARNING),
     *((f"caution {value:g}", replace(LEARNING, caution=value)) for value in (1.0, 1.2, 1.6, 2.0)),
-    *((f"prior of {value:g} events", replace(LEARNING, prior_events=value)) for value in (2.5, 5.0, 20.0)),
-    *((f"memory of {value:g} h", replace(LEARNING, memory_h=value)) for value in (12.0, 48.0, 1000.0)),
-    *((f"first age of {value:g} h", replace(LEARNING, first_age_h=value)) for value in (0.0, 1.0, 4.0)),
+    *((f"prior of {value:g} events", replace(LEARNING, prior_events=value)) for value in (2.5, 10.0)),
+    *((f"memory of {value:g} h", replace(LEARNING, memory_h=value)) for value in (12.0, 1000.0)),
+    *((f"first age of {value:g} h", replace(LEARNING, first_age_h=value)) for value in (0.0, 4.0)),
 )
 
 
@@ -32,12 +32,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="one JSON object as the last line")
     parser.add_argument("--processes", type=int, default=len(os.sched_getaffinity(0)), help="how many work at once")
+    parser.add_argument("--short", action="store_true", help="every third case")
     given = parser.parse_args()
     rules: dict[str, Rule] = {"optimum": Optimum, "uniform progress": UniformProgress}
     rules |= {f"reserve rule, {share:g}": partial(Reserve, share=share) for share in (0.10, 0.15)}
     rules |= {name: partial(Placet, learning=learning) for name, learning in VARIANTS}
     columns: dict[str, dict[str, float]] = {}
-    for cases in tuning_sets():
+    for whole in tuning_sets():
+        cases = replace(whole, cases=whole.cases[::3]) if given.short else whole
         ran = run(cases, rules, given.processes, say)
         usd = {name: score(cases, found.outcomes).usd_per_on_time for name, found in ran.items()}
         columns[cases.name] = {name: 100 * (value / usd["optimum"] - 1) for name, value in usd.items()}

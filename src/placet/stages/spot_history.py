@@ -34,7 +34,7 @@ class Learning:
     """
 
     first_age_h: float = 2.0
-    prior_events: float = 10.0
+    prior_events: float = 5.0
     memory_h: float = 24.0
     caution: float = 1.4
 

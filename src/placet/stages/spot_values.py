@@ -21,9 +21,9 @@ Array = NDArray[np.float64]
 FACTOR_STEP = 1.3
 COVER_STEPS = 10
 PRICE_STEPS = 100
-# Beyond so many steps before the deadline every fourth is kept.
-KEPT_ALL = 32
-KEPT_EVERY = 4
+# Beyond so many steps before the deadline (a multiple of the next) every sixth is kept.
+KEPT_ALL = 30
+KEPT_EVERY = 6
 # Spot in another place at the moment of a loss has been there for a while: this class of age.
 COVER_AGE = 3
 # Lateness is refused elsewhere; here it only has to be dear. In hours of on-demand capacity.
@@ -72,17 +72,21 @@ class Values:
     def at(self, time_left_h: float, slack_h: float, pending_h: float, age_class: int, *, up: bool) -> Costs:
         """Costs with so much time and slack; staying also pays what is pending of the changeover."""
         steps = min(max(round(time_left_h / self.market.step_h), 1), self.market.steps)
-        kept = steps if steps <= KEPT_ALL else KEPT_ALL + (steps - KEPT_ALL) // KEPT_EVERY
-        table = self.costs[kept - 1]
+        beyond = max(steps - KEPT_ALL, 0)
+        table = self.costs[min(steps, KEPT_ALL) + beyond // KEPT_EVERY - 1]
+        # The kept step has a little less work before it: all costs grow alike, so no comparison changes.
+        kept_work_h = (steps - beyond % KEPT_EVERY) * self.market.step_h - slack_h
+        scale = (time_left_h - slack_h) / kept_work_h if kept_work_h > 0 else 1.0
         phase = age_class if up else AGES + age_class
-        column, share = self._place(slack_h)
-        wait, start = (_between(table[row + phase], column, share) for row in (0, 2 * AGES))
-        begin = _between(table[6 * AGES + age_class], column, share) if up else math.inf
-        if pending_h:
-            column, share = self._place(slack_h - pending_h)
-        stay = _between(table[4 * AGES + phase], column, share)
-        keep = _between(table[7 * AGES + age_class], column, share) if up else math.inf
-        return Costs(wait=wait, start_on_demand=start, stay_on_demand=stay, start_spot=begin, stay_spot=keep)
+        spot = (6 * AGES + age_class, 7 * AGES + age_class) if up else ()
+        now, later = self._place(slack_h), self._place(slack_h - pending_h)
+        return Costs(
+            wait=scale * _between(table[phase], *now),
+            start_on_demand=scale * _between(table[2 * AGES + phase], *now),
+            stay_on_demand=scale * _between(table[4 * AGES + phase], *later),
+            start_spot=scale * _between(table[spot[0]], *now) if spot else math.inf,
+            stay_spot=scale * _between(table[spot[1]], *later) if spot else math.inf,
+        )
 
     def _place(self, slack_h: float) -> tuple[int, float]:
         grid = self.slack_h
@@ -95,7 +99,7 @@ def rounded_factor(factor: float) -> int:
     return round(math.log(factor) / math.log(FACTOR_STEP))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=40)
 def solve(market: Market) -> Values:
     """Backwards from the deadline, one step at a time."""
     grid = _grid(market)

@@ -8,6 +8,7 @@ import pytest
 from placet.domain.spec import CapacityType
 from placet.stages.spot import Action, Held, Place, Situation, decide
 from placet.stages.spot_history import LEARNING, History, Record, begin, watch
+from placet.stages.spot_values import Market, solve
 
 HOUR_S = 3600.0
 SPOT_USD, ON_DEMAND_USD = 1.0, 3.0
@@ -147,3 +148,21 @@ def test_history_knows_whether_another_place_covered_a_loss() -> None:
     assert first.cover == pytest.approx(0.2)
     assert bare.cover < first.cover < covered.cover
     assert covered.covered == covered.lost < 1 < bare.lost < LEARNING.prior_events
+
+
+def test_slack_is_worth_something_and_never_costs() -> None:
+    values = solve(Market(1 / 6, 120, 8.0, 0.2, 33, 0, 0, 0))
+    work_h = 10.0
+    for up in (True, False):
+        waits = [values.at(work_h + slack_h, slack_h, 0.0, 1, up=up).wait for slack_h in (0.5, 1.0, 2.0, 4.0, 7.0)]
+        starts = [values.at(work_h + slack_h, slack_h, 0.0, 1, up=up).start_on_demand for slack_h in (0.5, 2.0, 7.0)]
+        assert waits == sorted(waits, reverse=True)
+        assert starts == sorted(starts, reverse=True)
+        assert 10 * 0.33 < waits[-1] < 10.0
+
+
+def test_a_changeover_under_way_makes_staying_dearer() -> None:
+    values = solve(Market(1 / 6, 120, 8.0, 0.2, 33, 0, 0, 0))
+    settled, pending = (values.at(12.0, 1.0, pending_h, 0, up=True) for pending_h in (0.0, 0.2))
+    assert settled.stay_spot < pending.stay_spot
+    assert settled.wait == pending.wait
