@@ -184,7 +184,7 @@ def _allowed(situation: Situation, on_demand: Place, spot: _Spot, held: Kept) ->
         yield Option(action=Action.STAY, kind="on-demand", place=name, cost_h=costs.stay_on_demand)
     else:
         yield Option(action=Action.ON_DEMAND, kind="on-demand", place=on_demand.name, cost_h=costs.start_on_demand)
-    if _is_safe(situation, 0.0):
+    if held is not Kept.SPOT and _is_safe(situation, 0.0):
         yield Option(action=Action.WAIT, kind="waiting for spot", place=None, cost_h=costs.wait)
     if spot.place is None:
         return

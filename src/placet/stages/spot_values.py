@@ -71,12 +71,13 @@ class Values:
 
     def at(self, time_left_h: float, slack_h: float, pending_h: float, age_class: int, *, up: bool) -> Costs:
         """Costs with so much time and slack; staying also pays what is pending of the changeover."""
-        steps = min(max(round(time_left_h / self.market.step_h), 1), self.market.steps)
-        beyond = max(steps - KEPT_ALL, 0)
-        table = self.costs[min(steps, KEPT_ALL) + beyond // KEPT_EVERY - 1]
-        # The kept step has a little less work before it: all costs grow alike, so no comparison changes.
-        kept_work_h = (steps - beyond % KEPT_EVERY) * self.market.step_h - slack_h
-        scale = (time_left_h - slack_h) / kept_work_h if kept_work_h > 0 else 1.0
+        steps = min(max(math.ceil(time_left_h / self.market.step_h - 1e-9), 1), self.market.steps)
+        beyond = math.ceil(max(steps - KEPT_ALL, 0) / KEPT_EVERY)
+        table = self.costs[min(steps, KEPT_ALL) + beyond - 1]
+        # The kept step has a little more work before it: all costs shrink alike, so no comparison changes. With less
+        # work than there is, a step would take it for done.
+        kept_h = (min(steps, KEPT_ALL) + beyond * KEPT_EVERY) * self.market.step_h
+        scale = (time_left_h - slack_h) / max(kept_h - slack_h, self.market.step_h)
         phase = age_class if up else AGES + age_class
         spot = (6 * AGES + age_class, 7 * AGES + age_class) if up else ()
         now, later = self._place(slack_h), self._place(slack_h - pending_h)
@@ -109,7 +110,7 @@ def solve(market: Market) -> Values:
     spot = market.step_h * market.spot_price / PRICE_STEPS
     values = np.zeros((5 * AGES, len(grid)))
     kept = []
-    for step in range(1, market.steps + 1):
+    for step in range(1, market.steps + KEPT_EVERY):  # the last kept one may lie beyond the first moment
         time_left_h = step * market.step_h
         late = np.maximum(time_left_h - grid, 0.0) + LATE_H
         ahead = chain @ values
