@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -338,6 +339,22 @@ async def test_a_full_disk_delays_the_record_and_loses_nothing(world: LocalWorld
     assert seen.exit_code == 4
     assert "record_delayed_by" in dict(seen.evidence)
     assert (await world.run(launch_of(process_spec("/bin/true"), "after"))).computed
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
+async def test_a_program_that_fills_the_disk_still_has_its_end(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", str(disk)], check=True)  # noqa: ASYNC221 - short
+    world = LocalWorld(folder=disk / "local")
+    try:
+        seen = await world.run(launch_of(shell("cat /dev/zero > big; exit 3"), "greedy"))
+        assert (seen.cause, seen.exit_code) == (Cause.EXIT_CODE, 3)
+        # What it complained of had no room either, and that is told.
+        assert next(seal.bytes_total for seal in seen.logs if seal.stream == "stderr") > 0
+    finally:
+        await world.close()
+        subprocess.run(["umount", "-l", str(disk)], check=True)  # noqa: ASYNC221 - short
 
 
 def make_groups_old() -> None:

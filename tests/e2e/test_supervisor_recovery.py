@@ -234,4 +234,4 @@ async def test_told_to_end_it_gives_grace_and_says_so(world: LocalWorld) -> None
     seen = await ended(provider, handle)
     assert (seen.cause, seen.exit_code, seen.computed) == (Cause.LOST, 0, False)
     assert world.path("told", "logs", "stdout").read_text() == "ready\nsaved\n"
-    assert world.supervisor_pid() != pid
+    wait_until(lambda: world.supervisor_pid() != pid, 10, "it to end")

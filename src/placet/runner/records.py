@@ -7,6 +7,7 @@ here".
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import time
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
 FOLDER_MODE = 0o700
 RECORD_BYTES_MAX = 64 * 1024 * 1024
+# Kept aside so that a program that fills the disk cannot keep its own end from being recorded, here and in a database
+# on the same disk; made again when this many times as much is free.
+RESERVE_BYTES = 4 * 1024 * 1024
+RESERVE_FREE_TIMES = 8
 
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True).encode
 
@@ -45,6 +50,7 @@ class Layout:
         self.cache = os.path.join(data, "cache")
         self.trash = os.path.join(data, "supervisor", "trash")
         self.spares = os.path.join(data, "supervisor", "spares")
+        self.reserve = os.path.join(self.supervisor, "reserve")
         self.lock = os.path.join(self.supervisor, "lock")
         self.log = os.path.join(self.supervisor, "log")
         self.socket = os.path.join(self.supervisor, "sock")
@@ -62,9 +68,28 @@ class Layout:
         ):
             os.makedirs(folder, mode=FOLDER_MODE, exist_ok=True)
 
+    def keep_reserve(self) -> None:
+        """Set some disk space aside, when there is plenty."""
+        _reserves[:] = [self.reserve]
+        try:
+            facts = os.statvfs(self.supervisor)
+            if os.path.exists(self.reserve) or facts.f_bavail * facts.f_frsize < RESERVE_BYTES * RESERVE_FREE_TIMES:
+                return
+            descriptor = os.open(self.reserve, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                os.write(descriptor, bytes(RESERVE_BYTES))
+            finally:
+                os.close(descriptor)
+        except OSError:
+            return
+
     def attempt(self, key: str) -> str:
         """The folder of one attempt; ``key`` was checked to be a plain name."""
         return os.path.join(self.attempts, key)
+
+
+# The file to give up when the disk is full.
+_reserves: list[str] = []
 
 
 def write_record(path: str, document: object) -> None:
@@ -73,7 +98,26 @@ def write_record(path: str, document: object) -> None:
 
 
 def write_bytes(path: str, data: bytes) -> None:
-    """Replace ``path`` by the bytes, atomically for every reader."""
+    """Replace ``path`` by the bytes, atomically for every reader; a full disk costs the reserve first."""
+    try:
+        _replace(path, data)
+    except OSError as error:
+        if error.errno != errno.ENOSPC or not _give_up_reserve():
+            raise
+        _replace(path, data)
+
+
+def _give_up_reserve() -> bool:
+    for reserve in _reserves:
+        try:
+            os.unlink(reserve)
+        except OSError:
+            continue
+        return True
+    return False
+
+
+def _replace(path: str, data: bytes) -> None:
     temporary = path + ".new"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

@@ -46,6 +46,7 @@ class Service:
         self._listener = listen(self._world.layout.supervisor, "sock")
         self._world.loop.watch(self._listener.fileno(), self._accept)
         self._world.loop.after_turn(self._turn_ended)
+        self._world.layout.keep_reserve()
         self._world.loop.later(min(CHECK_S, self._idle_exit_s), self._check)
         self._world.loop.later(STRAYS_S, self._world.groups.remove_strays)
         signal.signal(signal.SIGTERM, self._told_to_end)
@@ -85,6 +86,7 @@ class Service:
     def _check(self) -> None:
         keeper = self.desk.keeper
         now_s = time.monotonic()
+        self._world.layout.keep_reserve()
         if not self._holds_folder():
             # The data folder was deleted or replaced: nobody can reach us any more.
             keeper.end_all("the data folder was deleted", 0.0)
@@ -153,6 +155,10 @@ def _detach(layout: Layout) -> bool:
     os.setsid()
     if os.fork():
         os._exit(0)
+    # What our starter ignored, as a shell does for what it runs in the background, is not for programs to inherit.
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE, signal.SIGXFSZ}:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.chdir("/")
