@@ -249,7 +249,7 @@ def _out_of_reach(attempt: Attempt, world: World) -> bool:
     """Only a server at the place of the allocation can see it; not seeing it from here says nothing."""
     if not world.cards[attempt.provider].bound_to_place:
         return False
-    return (attempt.provider, attempt.placement.region) not in world.offers.places
+    return (attempt.provider, attempt.placement.region) not in world.places
 
 
 def _stopped_state(stop: Failure) -> WorkloadState:
@@ -268,13 +268,14 @@ def _place(draft: Draft, situation: Situation) -> list[Effect]:
         excluded=workload.excluded_offers,
         spent_usd=draft.spent_usd(),
     )
-    plan = placement.place(asked, world.offers, seed=workload.id)
+    offers = world.offers()
+    plan = placement.place(asked, offers, seed=workload.id)
     if plan.fate is Fate.FITS:
         sender = dispatch.Sender(deployment=world.deployment, worker=world.worker, nonce=situation.nonce)
         sent = dispatch.dispatch(workload, demand, plan, situation.inputs, sender, draft.now_ms)
         draft.begin_attempt(sent.attempt, sent.intent, sent.events)
         return [Submit(launch=sent.launch)]
-    if plan.fate is Fate.NOT_NOW or not len(world.offers):
+    if plan.fate is Fate.NOT_NOW or not len(offers):
         draft.wait(WAIT_CAPACITY, plan.reason, draft.now_ms + CAPACITY_RECHECK_MS)
         return []
     draft.finish(WorkloadState.FAILED, Failure(cause=Cause.NO_OFFER, message=plan.reason))

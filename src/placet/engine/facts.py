@@ -1,6 +1,6 @@
 """What a decision is made from and what it consists of: facts, effects, situations, steps. Values only."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from placet.domain.allocations import (
@@ -19,12 +19,17 @@ from placet.domain.records import Artifact, Attempt, Record, Transition
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """What all decisions of one round share."""
+    """What all decisions of one round share.
+
+    ``offers`` is asked only by who places, at that moment: what was promised in the same round is taken off already.
+    ``places`` are the providers and regions that can be seen from here.
+    """
 
     now_ms: int
     deployment: str
     worker: str
-    offers: OfferTable
+    offers: Callable[[], OfferTable]
+    places: frozenset[tuple[str, str]]
     cards: Mapping[str, ContractCard]
     observe_every_ms: int = 10_000
 

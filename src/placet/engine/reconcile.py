@@ -13,7 +13,6 @@ from placet.domain.errors import StoreError
 from placet.domain.offer_table import OfferTable
 from placet.domain.records import Lease, Record, Workload
 from placet.domain.spec import Spec
-from placet.domain.values import evolve
 from placet.engine.apply import apply
 from placet.engine.decide import decide
 from placet.engine.effects import Effects
@@ -113,7 +112,7 @@ class Reconciler:
 
     def hints(self) -> Hints:
         """What providers may call with news."""
-        return Hints(permit_wanted=self._permit_wanted, changed=self._changed, capacity=self._want_claim)
+        return Hints(permit_wanted=self._permit_wanted, changed=self._changed, capacity=self._freed)
 
     def stored_elsewhere(self, workload_ids: frozenset[str]) -> None:
         """Another process wrote rows: what we hold of them is out of date, and some may have become free to claim."""
@@ -283,10 +282,7 @@ class Reconciler:
         world = self._world(now_ms)
         steps = []
         for workload_id in batch:
-            step, facts = self._decide(workload_id, world)
-            if any(isinstance(effect, Submit) for effect in step.effects):
-                world = evolve(world, offers=self._offers())
-            steps.append((workload_id, step, facts))
+            steps.append((workload_id, *self._decide(workload_id, world)))
         writes = [step.transition for _, step, _ in steps if step.transition is not None]
         try:
             written = iter(await apply(self._ports.store, writes)) if writes else iter(())
@@ -314,7 +310,12 @@ class Reconciler:
             now_ms=now_ms,
             deployment=self._deployment,
             worker=self._options.worker,
-            offers=self._offers(),
+            offers=self._offers,
+            places=frozenset(
+                (offer.provider, offer.region)
+                for provider in self._ports.providers.values()
+                for offer in provider.offers()
+            ),
             cards={name: provider.card for name, provider in self._ports.providers.items()},
             observe_every_ms=int(self._options.observe_every_s * 1000),
         )
@@ -347,7 +348,7 @@ class Reconciler:
         if owned.record.workload.lease.owner != self._options.worker:
             del self._owned[workload_id]
             self._backlog = self._backlog or not owned.record.workload.final
-            self._want_claim()
+            self._freed()
         elif step.look_ms is not None:
             owned.look_ms = step.look_ms
             heapq.heappush(self._looks, (step.look_ms, workload_id))
@@ -480,6 +481,11 @@ class Reconciler:
         """The owned workload of an attempt key; the key carries its id, so no index is needed."""
         workload_id = workload_of(key)
         return workload_id if workload_id in self._owned else None
+
+    def _freed(self) -> None:
+        """A place became free; while nobody waits for one there is nothing to claim."""
+        if self._backlog:
+            self._want_claim()
 
     def _want_claim(self) -> None:
         self._claim_wanted = True
