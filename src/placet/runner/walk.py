@@ -176,13 +176,31 @@ def _translate_part(part: str) -> str:
         elif character == "?":
             out += "[^/]"
         elif close > 0:
-            inside = part[index + 1 : close].replace("\\", "\\\\").replace("[", "\\[")
-            out += "[" + ("^" + inside[1:] if inside.startswith("!") else inside.replace("^", "\\^")) + "]"
+            out += _translate_set(part[index + 1 : close])
             index = close
         else:
             out += re.escape(character)
         index += 1
     return out
+
+
+def _translate_set(inside: str) -> str:
+    """``[...]`` of a pattern: characters are escaped, a range that runs backwards is empty, and ``/`` never fits."""
+    negated = inside.startswith("!") and len(inside) > 1
+    characters = inside[1:] if negated else inside
+    out = ""
+    index = 0
+    while index < len(characters):
+        if characters[index + 1 : index + 2] == "-" and index + 2 < len(characters):
+            first, last = characters[index], characters[index + 2]
+            out += re.escape(first) + "-" + re.escape(last) if first <= last else ""
+            index += 3
+        else:
+            out += re.escape(characters[index])
+            index += 1
+    if negated:
+        return "[^/" + out + "]"
+    return "(?!/)[" + out + "]" if out else "(?!)"
 
 
 def _unfit_name(parts: tuple[str, ...]) -> str | None:

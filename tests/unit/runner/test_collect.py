@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from placet.runner.collect import collect
@@ -131,6 +131,10 @@ def test_deep_nests_end(tmp_path: Path) -> None:
     assert "deeply" in walk.skipped[0]["reason"]
 
 
+@example(["[?--]"])
+@example(["[?-.]"])
+@example(["a[.-0]b"])
+@example(["a[!x]b"])
 @given(st.lists(st.text(alphabet="ab*?[]!-/.\\^", min_size=1, max_size=6), min_size=1, max_size=3))
 def test_no_pattern_breaks_the_walk(parts: list[str]) -> None:
     import tempfile
