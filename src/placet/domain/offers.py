@@ -83,11 +83,6 @@ class Interval:
     high: Decimal
     reason: str = ""
 
-    @classmethod
-    def exactly(cls, value: Decimal | int, reason: str = "") -> "Interval":
-        exact = Decimal(value)
-        return cls(low=exact, likely=exact, high=exact, reason=reason)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Demand:

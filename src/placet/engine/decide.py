@@ -236,7 +236,7 @@ def _next(draft: Draft, situation: Situation) -> list[Effect]:
         return []
     if attempt is not None and not attempt.final:
         return _live(draft, attempt, situation)
-    if attempt is not None and not draft.settled(attempt):
+    if attempt is not None and not draft.concluded:
         return _attempt_over(draft, attempt, situation)
     stop = _stop_failure(draft)
     if stop is not None:

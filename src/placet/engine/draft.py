@@ -54,9 +54,9 @@ class Draft:
         """What all attempts have cost so far."""
         return sum((attempt.cost_usd for attempt in self.attempts), Decimal(0))
 
-    def settled(self, attempt: Attempt) -> bool:
-        """Has the workload drawn its conclusion from this final attempt?"""
-        del attempt
+    @property
+    def concluded(self) -> bool:
+        """Has the workload drawn its conclusion from its last attempt, or had none yet?"""
         return self.workload.state in (WorkloadState.ACCEPTED, WorkloadState.WAITING)
 
     def unreleased(self) -> tuple[Attempt, ...]:

@@ -219,9 +219,8 @@ class Intake:
         )
         return Acceptance(workload=workload, event=event, key=submission.key, body_digest=digest)
 
-    async def estimate(self, tenant: str, spec: Spec) -> Estimate:
+    async def estimate(self, spec: Spec) -> Estimate:
         """What would become of a spec now; also the dry run of a submit."""
-        del tenant
         spec = await self._completed(spec)
         problems, asked = await self._judged(spec)
         plan = placement.place(asked, self._ports.offers(), seed="")

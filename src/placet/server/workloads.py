@@ -60,7 +60,7 @@ class Workloads:
         key = idempotency_key(request)
         parsed = await read_spec(request, self._doors.clock.now_ms())
         if _flag(request, "dry_run"):
-            return await self._dry_run(principal.tenant, parsed)
+            return await self._dry_run(parsed)
         submission = Submission(
             tenant=principal.tenant,
             spec=parsed.spec,
@@ -70,8 +70,8 @@ class Workloads:
         )
         return _submitted(await self._doors.intake.submit(submission), parsed)
 
-    async def _dry_run(self, tenant: str, parsed: Parsed) -> Response:
-        estimate = await self._doors.intake.estimate(tenant, parsed.spec)
+    async def _dry_run(self, parsed: Parsed) -> Response:
+        estimate = await self._doors.intake.estimate(parsed.spec)
         return reply(
             api.DryRunView(
                 accepted=not estimate.problems,
@@ -85,7 +85,7 @@ class Workloads:
     async def estimate(self, request: Request) -> Response:
         """What would become of a spec now, and what it may cost; nothing is done."""
         parsed = await read_spec(request, self._doors.clock.now_ms())
-        estimate = await self._doors.intake.estimate(principal_of(request).tenant, parsed.spec)
+        estimate = await self._doors.intake.estimate(parsed.spec)
         return reply(mapping.estimate(estimate, parsed.warnings, mapping.spec_digest(parsed.spec)))
 
     async def size(self, request: Request) -> Response:

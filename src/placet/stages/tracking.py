@@ -50,15 +50,13 @@ def track(attempt: Attempt, seen: Observation, card: ContractCard, *, actor: str
         case Phase.ENDED:
             return _ended(_present(attempt, seen, now_ms), seen, actor, now_ms)
         case Phase.QUEUED | Phase.PROVISIONING | Phase.AWAITING_PERMIT:
-            return _forward(_present(attempt, seen, now_ms), AttemptState.SUBMITTED, seen, actor, now_ms)
+            return _forward(_present(attempt, seen, now_ms), AttemptState.SUBMITTED, actor, now_ms)
         case Phase.PREPARING:
-            return _forward(_present(attempt, seen, now_ms), AttemptState.STARTING, seen, actor, now_ms)
+            return _forward(_present(attempt, seen, now_ms), AttemptState.STARTING, actor, now_ms)
         case Phase.RUNNING | Phase.STOPPING:
-            return _forward(_present(attempt, seen, now_ms), AttemptState.RUNNING, seen, actor, now_ms)
+            return _forward(_present(attempt, seen, now_ms), AttemptState.RUNNING, actor, now_ms)
         case Phase.COLLECTING:
-            return _forward(
-                _exit_facts(_present(attempt, seen, now_ms), seen), AttemptState.EXITED, seen, actor, now_ms
-            )
+            return _forward(_exit_facts(_present(attempt, seen, now_ms), seen), AttemptState.EXITED, actor, now_ms)
         case _:
             assert_never(seen.phase)
 
@@ -95,8 +93,7 @@ def _present(attempt: Attempt, seen: Observation, now_ms: int) -> Attempt:
     )
 
 
-def _forward(attempt: Attempt, target: AttemptState, seen: Observation, actor: str, now_ms: int) -> Tracked:
-    del seen
+def _forward(attempt: Attempt, target: AttemptState, actor: str, now_ms: int) -> Tracked:
     if attempt.state is AttemptState.STOPPING and target is not AttemptState.EXITED:
         return Tracked(attempt=attempt)
     if attempt.state in _FORWARD and _FORWARD.index(target) <= _FORWARD.index(attempt.state):
@@ -151,7 +148,7 @@ def _ended(attempt: Attempt, seen: Observation, actor: str, now_ms: int) -> Trac
         return moved(known, AttemptState.STOPPED, actor=actor, now_ms=now_ms)
     if seen.cause is Cause.LOST:
         return _lost(known, actor, now_ms)
-    first = _forward(known, AttemptState.EXITED, seen, actor, now_ms)
+    first = _forward(known, AttemptState.EXITED, actor, now_ms)
     if not seen.collected:
         return first
     then = moved(first.attempt, AttemptState.COLLECTED, actor=actor, now_ms=now_ms)
