@@ -126,6 +126,48 @@ async def test_many_files_cannot_pass_the_disk_limit_either(world: LocalWorld) -
     assert "4000000" in seen.message
 
 
+@pytest.mark.parametrize(
+    "script",
+    [
+        "head -c 64000000 /dev/zero > big; exit $?",  # the shell says 153 for its child
+        "head -c 64000000 /dev/zero > big || exit 1",
+        "trap '' XFSZ; head -c 64000000 /dev/zero > big",  # ignored: the write fails and head says 1
+    ],
+)
+async def test_a_child_that_hits_the_disk_limit_is_no_fault_of_the_program(world: LocalWorld, script: str) -> None:
+    seen = await world.run(launch_of(shell(script, resources=resources(disk_bytes=4 * MB)), "child"))
+    assert (seen.cause, seen.signal) == (Cause.DISK_LIMIT, None)
+    assert seen.exit_code
+    assert "a file of 4000000 bytes" in seen.message
+
+
+async def test_many_files_of_a_program_that_fails_before_they_are_counted(world: LocalWorld) -> None:
+    script = "for i in 1 2 3 4 5; do head -c 1000000 /dev/zero > f$i; done; exit 9"
+    seen = await world.run(launch_of(shell(script, resources=resources(disk_bytes=4 * MB)), "quick"))
+    assert (seen.cause, seen.exit_code) == (Cause.DISK_LIMIT, 9)
+    assert seen.usage is not None
+    assert seen.usage.disk_bytes is not None
+    assert seen.usage.disk_bytes > 4 * MB
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "exit 153",
+        "head -c 3900000 /dev/zero > big; exit 153",
+    ],
+)
+async def test_the_exit_code_alone_proves_no_disk_limit(world: LocalWorld, script: str) -> None:
+    seen = await world.run(launch_of(shell(script, resources=resources(disk_bytes=4 * MB)), "lies"))
+    assert (seen.cause, seen.exit_code) == (Cause.EXIT_CODE, 153)
+
+
+async def test_a_program_that_gets_over_its_disk_limit_succeeds(world: LocalWorld) -> None:
+    script = "head -c 64000000 /dev/zero > big; exit 0"
+    seen = await world.run(launch_of(shell(script, resources=resources(disk_bytes=4 * MB)), "over"))
+    assert (seen.cause, seen.exit_code) == (None, 0)
+
+
 async def test_a_daemon_dies_with_its_main_process(world: LocalWorld, tmp_path: Path) -> None:
     need_group("pids", tmp_path)  # it drops its mark, so that only a group still knows it
     mark = f"daemon-{os.getpid()}-grouped"

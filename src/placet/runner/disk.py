@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,9 +15,13 @@ ENTRIES_PER_STEP = 2000
 class Tally:
     """One pass over some folders; symbolic links are not followed, holes in files are not counted."""
 
-    def __init__(self, folders: Sequence[str]) -> None:
+    def __init__(self, folders: Sequence[str], since_s: float = 0.0, entries_left: int | None = None) -> None:
         self._pending: list[str] = list(folders)
+        self._since_s = since_s
+        self._entries_left = entries_left
         self.total_bytes = 0
+        # The length, holes counted, of the longest file written to since then: what the kernel holds a bound against.
+        self.longest_bytes = 0
 
     def step(self, entries: int = ENTRIES_PER_STEP) -> int | None:
         """Look at some more entries; the sum when everything was seen, else ``None``."""
@@ -27,17 +32,34 @@ class Tally:
                     for entry in found:
                         entries -= 1
                         self._add(entry)
+                        if self._spent():
+                            self._pending.clear()
+                            return self.total_bytes
             except OSError:
                 continue
             if entries <= 0 and self._pending:
                 return None
         return self.total_bytes
 
+    def _spent(self) -> bool:
+        """Whether as much was looked at as was to be looked at in all."""
+        if self._entries_left is None:
+            return False
+        self._entries_left -= 1
+        return self._entries_left <= 0
+
     def _add(self, entry: os.DirEntry[str]) -> None:
         try:
             if entry.is_dir(follow_symlinks=False):
                 self._pending.append(entry.path)
             else:
-                self.total_bytes += entry.stat(follow_symlinks=False).st_blocks * 512
+                facts = entry.stat(follow_symlinks=False)
+                self.total_bytes += facts.st_blocks * 512
+                if (
+                    facts.st_size > self.longest_bytes
+                    and facts.st_mtime >= self._since_s
+                    and stat.S_ISREG(facts.st_mode)
+                ):
+                    self.longest_bytes = facts.st_size
         except OSError:
             return

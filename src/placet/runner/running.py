@@ -31,6 +31,10 @@ LEFT_ALIVE_MOST_S = 1.0
 DISK_SCAN_S = 0.5
 HELD_PIPE_S = 0.2
 RECORD_AGAIN_S = 1.0
+# Files carry the time of the kernel's last tick, which is a little behind the clock.
+FILE_TIME_BEHIND_S = 1.0
+# A working folder of the user's may be anything; its own folders are looked at before it.
+LOOKED_AT_MOST = 100_000
 # This process is in the group for the moment in which it starts the program.
 ROOM_FOR_US = 8
 
@@ -65,7 +69,7 @@ class Running:
             attempt.ending_detail = detail
             attempt.enter(causes.STOPPING)
             self._world.changed(attempt)
-            if grace_s > 0:
+            if grace_s > 0 and attempt.ended_ticks is None:
                 self._terminate(attempt)
         earlier = attempt.timers.pop("grace", None)
         if earlier is not None:
@@ -203,8 +207,7 @@ class Running:
     def _scan(self, attempt: Attempt, tally: Tally | None) -> None:
         most = attempt.launch.limits.disk_bytes or 0
         if tally is None:
-            folders = [attempt.path(name) for name in attempt.folders]
-            tally = Tally(folders)
+            tally = Tally(_own(attempt))
         total = tally.step()
         if total is None and tally.total_bytes <= most:
             attempt.timers["disk"] = self._world.loop.later(0.0, lambda: self._scan(attempt, tally))
@@ -234,9 +237,10 @@ class Running:
         if attempt.group is not None:
             attempt.group.kill()
         else:
-            processes.kill(processes.belonging(attempt.key, attempt.pid, None))
-        # The main process may not have joined its group yet.
-        processes.kill([attempt.pid])
+            processes.kill(processes.belonging(attempt.key, attempt.pid, attempt.ended_ticks))
+        if attempt.ended_ticks is None:
+            # The main process may not have joined its group yet. Once it is reaped, its number may be a stranger's.
+            processes.kill([attempt.pid])
         if "grace" in attempt.timers:
             attempt.timers["grace"] = self._world.loop.later(LEFT_ALIVE_MOST_S, lambda: self._kill(attempt))
 
@@ -280,6 +284,31 @@ class Running:
             # Only a process outside the attempt can still hold the pipe.
             attempt.timers["pipes"] = self._world.loop.later(HELD_PIPE_S, lambda: self._abandon_pipes(attempt, status))
             return
+        if attempt.launch.limits.disk_bytes is not None and attempt.ending is None and attempt.ran and status != 0:
+            since_s = (attempt.started_ms or 0) / 1000 - FILE_TIME_BEHIND_S
+            written = Tally(_written(self._world, attempt), since_s, LOOKED_AT_MOST)
+            self._measure(attempt, status, Tally(_own(attempt)), written)
+            return
+        self._classify(attempt, status)
+        self._settle(attempt)
+
+    def _measure(self, attempt: Attempt, status: int, used: Tally, written: Tally) -> None:
+        """What failed beside its disk limit: was the limit reached?
+
+        The signal says so only of the main process. A shell reports a child that died of it as a number, a program
+        that ignores it sees a failed write; but the file that was cut is then as long as the limit.
+        """
+        most = attempt.launch.limits.disk_bytes or 0
+        if used.step() is None or written.step() is None:
+            attempt.timers["measure"] = self._world.loop.later(
+                0.0, lambda: self._measure(attempt, status, used, written)
+            )
+            return
+        attempt.usage["disk_bytes"] = used.total_bytes
+        if written.longest_bytes >= most:
+            attempt.note("disk_limit_reached", f"a file of {written.longest_bytes} bytes")
+        elif used.total_bytes > most:
+            attempt.note("disk_limit_reached", f"{used.total_bytes} bytes in all")
         self._classify(attempt, status)
         self._settle(attempt)
 
@@ -337,6 +366,20 @@ class Running:
         """Nothing to do: the end of the main process decides, and it drains."""
 
 
+def _own(attempt: Attempt) -> list[str]:
+    """The folders whose contents count against the disk limit."""
+    return [attempt.path(name) for name in attempt.folders]
+
+
+def _written(world: World, attempt: Attempt) -> list[str]:
+    """Where a file can be that its program wrote and the limit cut; what we fetched for it was not written by it."""
+    folders = [attempt.path(name) for name in attempt.folders if name != "inputs"]
+    if attempt.launch.checkpoints:
+        folders.append(program.checkpoints(world, attempt))
+    # A tally takes the last first.
+    return [attempt.launch.workdir, *folders] if attempt.launch.workdir else folders
+
+
 def _cause(attempt: Attempt, ooms: int) -> tuple[str, str]:
     """The cause by proof, and a sentence."""
     if attempt.ending is not None:
@@ -351,6 +394,9 @@ def _cause(attempt: Attempt, ooms: int) -> tuple[str, str]:
         return causes.CAUSE_OOM, f"the kernel killed {ooms} of its processes for lack of memory"
     if attempt.signal == signal.SIGXFSZ:
         return causes.CAUSE_DISK_LIMIT, "wrote a file longer than the disk limit"
+    reached = attempt.evidence.get("disk_limit_reached")
+    if reached and attempt.signal is None:
+        return causes.CAUSE_DISK_LIMIT, f"exited with code {attempt.exit_code} at the disk limit: left {reached}"
     if attempt.signal == signal.SIGKILL:
         return causes.CAUSE_KILLED, "killed by SIGKILL from outside; nothing proves why"
     if attempt.signal is not None:
