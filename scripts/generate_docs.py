@@ -6,6 +6,7 @@ A region stands between ``<!-- generated: NAME -->`` and ``<!-- end generated --
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
@@ -138,6 +139,12 @@ def commands() -> str:
     return "\n".join(described(root, "placet"))
 
 
+def closed(kind: Any) -> list[str]:
+    """The words of a closed list; none for anything else."""
+    inner = next(iter(get_args(kind)), kind)
+    return [one.value for one in inner] if isinstance(inner, type) and issubclass(inner, Enum) else []
+
+
 def described(command: Any, name: str) -> Iterator[str]:
     """One command and those below it. Typer brings its own click, whose classes have no types to name here."""
     yield from (f"### {name}", "", command.help or "", "")
@@ -147,7 +154,9 @@ def described(command: Any, name: str) -> Iterator[str]:
         for parameter in shown:
             names = (*parameter.opts, *parameter.secondary_opts)
             written = names if parameter.param_type_name == "option" else (parameter.name.upper(),)
-            yield f"| {', '.join(f'`{each}`' for each in written)} | {getattr(parameter, 'help', None) or ''} |"
+            words = ", ".join(f"`{word}`" for word in closed(parameter.type_descriptor.annotation))
+            told = f"{getattr(parameter, 'help', None) or ''}{words and f' One of {words}.'}"
+            yield f"| {', '.join(f'`{each}`' for each in written)} | {told} |"
         yield ""
     for child in getattr(command, "commands", {}).values():
         yield from described(child, f"{name} {child.name}")

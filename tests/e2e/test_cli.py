@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from placet.cli.main import run
+from placet.contract.words import LogStream, Scope, WorkloadState
 from tests.support.served import Served, served
 
 
@@ -171,6 +172,16 @@ def test_tokens(shell: Shell) -> None:
         (("show",), 2, "usage"),
         (("nope",), 2, "usage"),
         (("ls", "--limit", "many"), 2, "usage"),
+        (("ls", "--state", "bogus"), 2, "usage"),
+        (("ls", "--name", "x" * 64), 2, "bad_request"),
+        (("ls", "--label", "novalue"), 2, "usage"),
+        (("logs", "last", "--stream", "bogus"), 2, "usage"),
+        (("logs", "last", "--stream", "all"), 2, "usage"),
+        (("token", "create", "x", "--scope", "bogus"), 2, "usage"),
+        (("run", "--on-interrupt", "bogus", "--", "true"), 2, "usage"),
+        (("submit", "--key", "", "--", "true"), 2, "bad_idempotency_key"),
+        (("submit", "--key", "é", "--", "true"), 2, "bad_idempotency_key"),
+        (("submit", "--key", "two\nlines", "--", "true"), 2, "bad_idempotency_key"),
         (("submit",), 2, "usage"),
         (("submit", "none.yaml"), 2, "file"),
         (("submit", "none.yaml", "--name", "x"), 2, "usage"),
@@ -190,6 +201,28 @@ def test_every_error_has_a_code_and_no_traceback(
     assert "Traceback" not in words.stderr
     document = shell.document(*arguments, code=code)
     assert document["error"]["code"] == told
+
+
+def test_a_token_that_is_none_is_refused_as_such(shell: Shell) -> None:
+    for token in ("é", "a\nb", "plct_" + "0" * 16):
+        shell.patch.setenv("PLACET_TOKEN", token)
+        assert shell.document("ls", code=7)["error"]["code"] == "unauthorized"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "allowed"),
+    [
+        (("ls", "--state", "bogus"), [state.value for state in WorkloadState]),
+        (("logs", "last", "--stream", "bogus"), list(LogStream)),
+        (("token", "create", "x", "--scope", "bogus"), list(Scope)),
+    ],
+)
+def test_a_word_outside_a_closed_list_is_told_the_list(
+    shell: Shell, arguments: tuple[str, ...], allowed: list[str]
+) -> None:
+    told = shell(*arguments).stderr
+    assert "'bogus' is not one of" in told
+    assert all(word in told for word in allowed)
 
 
 def test_mistakes_in_a_file_come_with_their_lines(shell: Shell) -> None:

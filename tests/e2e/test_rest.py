@@ -209,12 +209,39 @@ def test_lists_have_filters_and_cursors(server: Served, done: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["limit=0", "limit=201", "limit=x", "state=happy", "label=novalue", "cursor=x", "cursor=wl_" + "A" * 29]
+    "query",
+    ["limit=0", "limit=201", "limit=x", "state=happy", "label=novalue", "cursor=x", "cursor=wl_" + "A" * 29, "bogus=1"],
 )
 def test_a_wrong_parameter_is_named(server: Served, query: str) -> None:
     reply = get(server, f"{BASE}?{query}")
     assert (reply.status_code, reply.json()["code"]) == (400, "bad_request")
     assert query.partition("=")[0] in reply.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("path", "fix"),
+    [
+        (f"{BASE}?stats=running", "did you mean `state`?"),
+        (f"{BASE}?state=runing", "did you mean `running`?"),
+        (f"{BASE}/{{}}/logs?stream=stdot", "did you mean `stdout`?"),
+        (f"{BASE}/{{}}/logs?stream=all", "name one stream"),
+        (f"{BASE}/{{}}/logs?epoch=0", "write 1 or more"),
+        (f"{BASE}/{{}}/logs?ofset=1", "did you mean `offset`?"),
+        (f"{BASE}/{{}}/events?after=-1", "write 0 or more"),
+        (f"{BASE}/{{}}/artifacts/greeting.txt?epoch=x", "write a whole number"),
+        ("/v1/offers?gpu=1", "this route takes no parameters"),
+    ],
+)
+def test_what_may_be_asked_instead_is_told(server: Served, done: str, path: str, fix: str) -> None:
+    reply = get(server, path.format(done))
+    assert reply.status_code == 400
+    assert reply.json()["fix"].startswith(fix)
+
+
+@pytest.mark.parametrize(("query", "status"), [("dry_run=maybe", 400), ("dry-run=1", 400), ("dry_run", 200)])
+def test_a_dry_run_is_never_guessed(server: Served, query: str, status: int) -> None:
+    reply = server.http.post(f"{BASE}?{query}", json={"runtime": {"type": "process", "command": ["true"]}})
+    assert reply.status_code == status
 
 
 def test_one_key_is_one_workload(server: Served) -> None:

@@ -39,6 +39,14 @@ def mine(server: Served) -> str:
     return workload_id
 
 
+@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.name)
+def test_a_parameter_that_no_door_declares_is_refused_everywhere(server: Served, door: Door) -> None:
+    with server.client(server.token) as client:
+        reply = client.request(door.method, path_of(door, SOMEBODY_ELSES), params={"bogus": "1"})
+    assert (reply.status_code, reply.json()["code"]) == (400, "bad_request")
+    assert reply.json()["detail"].startswith("bogus: ")
+
+
 def path_of(door: Door, workload_id: str) -> str:
     return door.path.replace("{path:path}", "x").format(workload_id=workload_id, token_id="0" * 16)
 

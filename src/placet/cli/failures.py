@@ -9,6 +9,9 @@ from placet.cli.exits import Exit
 from placet.cli.text import one_line
 from placet.sdk import errors
 
+# What was asked is wrong in itself; everything else that a server refuses may be right elsewhere or later.
+EXITS = {400: Exit.REFUSED, 413: Exit.REFUSED, 422: Exit.REFUSED, 500: Exit.FAULT}
+
 
 class Stop(Exception):
     """A command cannot go on; said in the same four parts as everything else."""
@@ -73,7 +76,7 @@ def _told(error: BaseException) -> Told:
         case Stop():
             return Told(code=error.code, what=str(error), fix=error.fix, exit_code=error.exit_code)
         case errors.ApiError():
-            code = {422: Exit.REFUSED, 413: Exit.REFUSED, 500: Exit.FAULT}.get(error.refused.status, Exit.ERROR)
+            code = EXITS.get(error.refused.status, Exit.ERROR)
             return Told(
                 code=error.code,
                 what=str(error),

@@ -64,7 +64,9 @@ class AsyncClient:
 
     async def submit_document(self, document: Document, *, key: str | None = None) -> "AsyncWorkload":
         """Submit a document as it is; without a key, one is made, so that repeating after a fault is safe."""
-        return AsyncWorkload(self, await self._transport.send(calls.submit(document, key or new_key())))
+        return AsyncWorkload(
+            self, await self._transport.send(calls.submit(document, new_key() if key is None else key))
+        )
 
     async def dry_run(self, spec: Spec | None = None, **inline: Unpack[InlineFields]) -> api.DryRunView:
         """Would it be accepted, and how was it understood?"""
@@ -164,7 +166,9 @@ class AsyncClient:
 
     async def retry(self, workload_id: str, *, key: str | None = None) -> "AsyncWorkload":
         """Submit an ended workload again, as a new one."""
-        return AsyncWorkload(self, await self._transport.send(calls.retry(workload_id, key or new_key())))
+        return AsyncWorkload(
+            self, await self._transport.send(calls.retry(workload_id, new_key() if key is None else key))
+        )
 
     async def wait(self, workload_id: str, *, timeout_s: float | None = None) -> api.ResultView:
         """The result, once there is one.

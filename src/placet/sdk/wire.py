@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
@@ -21,6 +22,8 @@ USER_AGENT = f"placet-python/{__version__}"
 # The last events of a stream: all was said, or the server would not go on.
 STREAM_END = "end"
 STREAM_REFUSED = "refused"
+# Line ends and other controls would end a header, or the request.
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,12 +127,15 @@ def problem_view(told: Mapping[str, object]) -> ProblemView:
     )
 
 
-def headers_for(request: Request, token: str | None) -> dict[str, str]:
-    """The headers of a request as they go out; the token is nowhere else."""
+def headers_for(request: Request, token: str | None) -> dict[bytes, bytes]:
+    """The headers of a request as they go out; the token is nowhere else.
+
+    As bytes, so that a key or token that is none reaches the server, which refuses it by name.
+    """
     headers = {"accept": "application/json", "user-agent": USER_AGENT, **dict(request.headers)}
     if token:
         headers["authorization"] = f"Bearer {token}"
-    return headers
+    return {name.encode(): _CONTROLS.sub("\x80", value).encode() for name, value in headers.items()}
 
 
 def resumed(request: Request, last: str | None) -> Request:

@@ -13,7 +13,11 @@ _PLACE = re.compile(r"([0-9]{1,7}):(stdout|stderr|install):([0-9]{1,18})", re.AS
 
 def bad_cursor() -> problems.Refusal:
     """The same words for every id that is not one of this stream."""
-    return problems.Refusal(problems.BAD_REQUEST, detail="Last-Event-ID is not an id of this stream")
+    return problems.Refusal(
+        problems.BAD_REQUEST,
+        detail="Last-Event-ID is not an id of this stream",
+        fix="send the `id` of the last event that came, unchanged, or leave the header out",
+    )
 
 
 def event_seq(last_event_id: str | None, after: int) -> int:

@@ -12,6 +12,7 @@ from placet import __version__
 from placet.contract import api
 from placet.contract.tokens import IssuedTokenView, TokenRequest
 from placet.server import mapping, problems
+from placet.server.asking import unfit
 from placet.server.doors import Doors, reply
 from placet.server.metrics import CONTENT_TYPE
 from placet.server.table import SMALL_BODY_MAX, Door, Repeat, Route, principal_of, read_body
@@ -118,14 +119,14 @@ async def _token_request(request: Request) -> tuple[TokenRequest, tuple[Scope, .
     try:
         wanted = TokenRequest.model_validate_json(body)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(step) for step in first["loc"])
-        raise problems.Refusal(problems.BAD_REQUEST, detail=f"{where or 'body'}: {first['msg']}") from error
+        raise unfit(error) from error
     try:
         return wanted, tuple(dict.fromkeys(Scope(scope) for scope in wanted.scopes))
     except ValueError as error:
         known = ", ".join(scope.value for scope in Scope)
-        raise problems.Refusal(problems.BAD_REQUEST, detail=f"scopes: known are {known}") from error
+        raise problems.Refusal(
+            problems.BAD_REQUEST, detail="scopes: one of them is no scope", fix=f"known are {known}"
+        ) from error
 
 
 OFFERS = Door(

@@ -16,10 +16,11 @@ from placet.contract.logs import LogPieceView, text_or_base64
 from placet.domain.allocations import LogChunk
 from placet.domain.records import Artifact
 from placet.server import mapping, problems, streams
+from placet.server.asking import Asked, asked
 from placet.server.cursors import LogCursor, bad_cursor, event_seq
 from placet.server.doors import Doors, no_workload, reply, wants_stream, workload_id_of
 from placet.server.ranges import asked_range
-from placet.server.table import Asked, Door, Route, asked, principal_of
+from placet.server.table import Door, Route, principal_of
 from placet.server.tokens import Scope
 from placet.server.workloads import ABSENT, ONE
 
@@ -99,7 +100,11 @@ class Outputs:
         if wants_stream(request):
             return await self._log_stream(request, wanted)
         if wanted.stream == "all":
-            raise problems.Refusal(problems.BAD_REQUEST, detail="stream: `all` is for text/event-stream")
+            raise problems.Refusal(
+                problems.BAD_REQUEST,
+                detail="stream: `all` is for text/event-stream",
+                fix="name one stream, or ask for `Accept: text/event-stream`",
+            )
         page = await self._doors.queries.logs(tenant, workload_id_of(request), **wanted.model_dump())
         if page is None:
             raise problems.Refusal(

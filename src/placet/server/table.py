@@ -4,14 +4,16 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 
 from placet.contract.codes import Code
 from placet.server import problems
+from placet.server.asking import Asked, only_known
 from placet.server.tokens import Principal, Scope, TokenGate
 
 PRINCIPAL = "placet.principal"
@@ -20,15 +22,6 @@ KEY_MAX = 255
 SPEC_BODY_MAX = 1024 * 1024
 SMALL_BODY_MAX = 64 * 1024
 BODY_WITHIN_S = 30.0
-
-
-class Asked(BaseModel):
-    """What may stand in the query of a door; a parameter nobody knows is passed over, as everywhere on the web."""
-
-    model_config = ConfigDict(frozen=True, defer_build=True)
-
-
-Q = TypeVar("Q", bound=Asked)
 
 
 class Repeat(StrEnum):
@@ -67,32 +60,27 @@ class Door:
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """A door and what is behind it. Parts of the path are in the request, what it asks is read by ``asked``."""
+    """A door and what is behind it. Parts of the path are in the request, what it asks is read by ``asked``.
+
+    Behind every door nobody gets with a parameter that the door does not declare.
+    """
 
     door: Door
     endpoint: Callable[[Request], Awaitable[Response]]
 
-
-def asked(request: Request, model: type[Q]) -> Q:
-    """The query of a request, checked; of a parameter that is said twice and has one value, the last counts."""
-    if not request.scope["query_string"]:
-        return model()
-    query = request.query_params
-    given = {
-        name: query.getlist(name) if _takes_several(field.default) else query[name]
-        for name, field in model.model_fields.items()
-        if name in query
-    }
-    try:
-        return model.model_validate(given)
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        # The value itself is not repeated.
-        raise problems.Refusal(problems.BAD_REQUEST, detail=f"{first['loc'][0]}: {first['msg']}") from error
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "endpoint", _only_declared(self.endpoint, self.door.asked))
 
 
-def _takes_several(default: object) -> bool:
-    return isinstance(default, tuple)
+def _only_declared(
+    endpoint: Callable[[Request], Awaitable[Response]], model: type[Asked]
+) -> Callable[[Request], Awaitable[Response]]:
+    @wraps(endpoint)
+    async def guarded(request: Request) -> Response:
+        only_known(request, model)
+        return await endpoint(request)
+
+    return guarded
 
 
 async def admit(request: Request, gate: TokenGate, scope: Scope) -> Principal:

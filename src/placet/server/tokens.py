@@ -11,9 +11,9 @@ import stat
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
+from placet.contract.words import Scope as Scope
 from placet.domain.records import Token
 from placet.ports.ambient import Clock, Ids
 from placet.ports.store import Store
@@ -27,18 +27,6 @@ CACHED_S = 5.0
 CACHED_MAX = 4096
 SHAPE = re.compile(r"Bearer +plct_([0-9a-z]{8,32})_([0-9A-Za-z]{32,128})", re.ASCII)
 NAME_MAX = 100
-
-
-class Scope(StrEnum):
-    """What a token may be used for; none includes another."""
-
-    READ = "workload:read"
-    SUBMIT = "workload:submit"
-    CANCEL = "workload:cancel"
-    LOGS = "log:read"
-    ARTIFACTS = "artifact:read"
-    TOKENS = "token:admin"
-    OPERATOR = "operator"
 
 
 EVERY_SCOPE = tuple(Scope)

@@ -1,6 +1,8 @@
 """Routes about workloads: submit, look, cancel, retry. Parse, ask the engine, map; nothing is decided here."""
 
-from pydantic import Field
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -11,9 +13,10 @@ from placet.domain.records import Record, WorkloadFilter
 from placet.domain.states import WorkloadState
 from placet.engine.intake import Conflict, NotFinal, Refused, Submission, Submitted
 from placet.server import mapping, problems
+from placet.server.asking import Asked, asked
 from placet.server.documents import SPEC_BODY, read_spec
 from placet.server.doors import Doors, actor_of, no_workload, reply, workload_id_of
-from placet.server.table import SPEC_BODY_MAX, Asked, Door, Repeat, Route, asked, idempotency_key, principal_of
+from placet.server.table import SPEC_BODY_MAX, Door, Repeat, Route, idempotency_key, principal_of
 from placet.server.tokens import Scope
 
 LIST_MAX = 200
@@ -31,6 +34,27 @@ class ListAsked(Asked):
     name: str | None = Field(None, description="Only of this name.", max_length=63)
     limit: int = Field(50, ge=1, le=LIST_MAX)
     cursor: str | None = Field(None, description="`next` of the page before.", pattern=r"^wl_[0-9a-z]{29}$")
+
+
+def _flag(given: object) -> object:
+    """A truth value; anything but plain words is refused rather than guessed."""
+    match given:
+        case "false" | "0":
+            return False
+        case "true" | "1" | "":
+            return True
+        case bool():
+            return given
+        case _:
+            raise ValueError("write true or false")
+
+
+class SubmitAsked(Asked):
+    """How to submit."""
+
+    dry_run: Annotated[bool, BeforeValidator(_flag)] = Field(
+        False, description="Only say whether it would be accepted."
+    )
 
 
 class Workloads:
@@ -56,10 +80,10 @@ class Workloads:
 
     async def submit(self, request: Request) -> Response:
         """Accept durably, once for a key; or, as a dry run, say what would happen."""
-        principal = principal_of(request)
+        principal, dry_run = principal_of(request), asked(request, SubmitAsked).dry_run
         key = idempotency_key(request)
         parsed = await read_spec(request, self._doors.clock.now_ms())
-        if _flag(request, "dry_run"):
+        if dry_run:
             return await self._dry_run(parsed)
         submission = Submission(
             tenant=principal.tenant,
@@ -185,19 +209,12 @@ def _refusal(refused: Refused) -> problems.Refusal:
 def _label(pair: str) -> tuple[str, str]:
     key, equals, value = pair.partition("=")
     if not equals or not key:
-        raise problems.Refusal(problems.BAD_REQUEST, detail="label: write it as key=value")
+        raise problems.Refusal(
+            problems.BAD_REQUEST,
+            detail="label: is not of the form key=value",
+            fix="write for example label=team=research",
+        )
     return key, value
-
-
-def _flag(request: Request, name: str) -> bool:
-    """A truth value of the query; anything but plain words is refused rather than guessed."""
-    match request.query_params.get(name):
-        case None | "false" | "0":
-            return False
-        case "true" | "1" | "":
-            return True
-        case _:
-            raise problems.Refusal(problems.BAD_REQUEST, detail=f"{name}: write true or false")
 
 
 _KEY_PARAMETER = {
@@ -206,23 +223,18 @@ _KEY_PARAMETER = {
     "description": "1 to 255 printable ASCII characters; the same key with the same spec is the same workload.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 255},
 }
-_DRY_RUN = {
-    "name": "dry_run",
-    "in": "query",
-    "description": "Only say whether it would be accepted.",
-    "schema": {"type": "boolean", "default": False},
-}
 SUBMIT = Door(
     method="POST",
     path=BASE,
     summary="Submit a workload.",
     scope=Scope.SUBMIT,
     repeat=Repeat.KEYED,
+    asked=SubmitAsked,
     body_max=SPEC_BODY_MAX,
     status=201,
     reply=api.WorkloadView,
     refusals=(*KEYED, problems.MEDIA, problems.TOO_LARGE),
-    extra={"requestBody": SPEC_BODY, "parameters": [_KEY_PARAMETER, _DRY_RUN]},
+    extra={"requestBody": SPEC_BODY, "parameters": [_KEY_PARAMETER]},
 )
 ESTIMATE = Door(
     method="POST",

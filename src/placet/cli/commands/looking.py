@@ -12,6 +12,7 @@ from placet.cli.failures import Stop
 from placet.cli.output import Output
 from placet.cli.summary import show_result
 from placet.contract.quantities import format_bytes, format_duration_ms, format_money
+from placet.contract.words import WorkloadState
 
 if TYPE_CHECKING:
     from placet.contract.api import WorkloadSummary, WorkloadView
@@ -21,7 +22,7 @@ Id = Annotated[str, typer.Argument(metavar="ID", help="Id, unique beginning, nam
 
 def ls(
     context: typer.Context,
-    state: Annotated[list[str] | None, typer.Option(help="Only in this state; may be repeated.")] = None,
+    state: Annotated[list[WorkloadState] | None, typer.Option(help="Only in this state; may be repeated.")] = None,
     label: Annotated[list[str] | None, typer.Option(help="Only with key=value; may be repeated.")] = None,
     name: Annotated[str | None, typer.Option(help="Only of this name.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many.")] = 50,
@@ -33,7 +34,7 @@ def ls(
         cursor: str | None = None
         while len(found) < limit:
             page = server.page(
-                states=state or (),
+                states=[one.value for one in state or ()],
                 labels=pairs(label or []),
                 name=name,
                 limit=min(limit - len(found), 200),

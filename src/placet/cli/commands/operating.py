@@ -10,9 +10,9 @@ from placet.cli.failures import Stop
 from placet.cli.options import Options
 from placet.cli.output import Output, note
 from placet.cli.settings import settings_for, shown
+from placet.contract.words import Scope
 
-SCOPES = "workload:read, workload:submit, workload:cancel, log:read, artifact:read, token:admin, operator"
-DEFAULT_SCOPES = ["workload:read", "workload:submit", "workload:cancel", "log:read", "artifact:read"]
+DEFAULT_SCOPES = (Scope.READ, Scope.SUBMIT, Scope.CANCEL, Scope.LOGS, Scope.ARTIFACTS)
 DAY_S = 86_400
 
 
@@ -60,14 +60,14 @@ def migrate(context: typer.Context) -> None:
 def token_create(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="What it is for.")],
-    scope: Annotated[list[str] | None, typer.Option(help=f"What it may do, repeated: {SCOPES}.")] = None,
+    scope: Annotated[list[Scope] | None, typer.Option(help="What it may do; may be repeated.")] = None,
     expires_days: Annotated[float | None, typer.Option(min=0.0001, help="Its life; without it, until revoked.")] = None,
 ) -> None:
     """Make a token. It is shown once and kept nowhere."""
     output = Output(context.obj)
     life_s = None if expires_days is None else round(expires_days * DAY_S)
     with client(context.obj) as found:
-        issued = found.create_token(name, scope or DEFAULT_SCOPES, expires_in_s=life_s)
+        issued = found.create_token(name, [one.value for one in scope or DEFAULT_SCOPES], expires_in_s=life_s)
     if output.json:
         output.document(issued.model_dump())
     else:

@@ -9,6 +9,7 @@ from placet.cli.door import client, resolve
 from placet.cli.following import Follower, LogScreen, Screen
 from placet.cli.output import Output
 from placet.cli.text import one_line
+from placet.contract.words import LogStream
 
 if TYPE_CHECKING:
     from placet.contract.api import EventView
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="Id, unique beginning, name, or `last`.")]
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on to the end of the workload.")]
-STREAMS = ("install", "stdout", "stderr")
 
 
 def logs(
@@ -24,7 +24,7 @@ def logs(
     workload: Id,
     follow: Follow = False,
     stream: Annotated[
-        str | None, typer.Option(help="stdout, stderr or install; without it all, each to its own place.")
+        LogStream | None, typer.Option(help="Only this one; without it all, each to its own place.")
     ] = None,
     attempt: Annotated[int | None, typer.Option(min=1, help="Which attempt; without it the newest.")] = None,
 ) -> None:
@@ -39,7 +39,7 @@ def logs(
             for piece in server.logs(workload_id, stream=stream or "all", epoch=attempt, follow=True):
                 screen.show(piece)
         elif epochs:
-            for one in (stream,) if stream else STREAMS:
+            for one in (stream,) if stream else LogStream:
                 for piece in server.logs(workload_id, stream=one, epoch=attempt):
                     screen.show(piece)
 
