@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from placet.domain.units import GB
 
@@ -113,6 +114,7 @@ class Recognised:
     models: tuple[GpuModel, ...]
 
 
+@lru_cache(maxsize=1024)
 def recognise(listed: str) -> Recognised:
     """The models a listed name may stand for; none when the name is not known.
 

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 
+from placet.domain.offers import Availability, Trust
+
 
 class MemoryUnit(StrEnum):
     """What a source claims to count memory in; claims are checked."""
@@ -14,7 +16,11 @@ class MemoryUnit(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Listing:
-    """One line of a price list as it stands there. ``None`` means that the line does not say."""
+    """One line of a price list as it stands there. ``None`` means that the line does not say.
+
+    ``spot_only`` is a line that speaks of spot alone, so that it lacks no other price. ``unreadable`` says why a line
+    could not be read; the rest of it is then whatever could be. ``observed_ms`` is when the line was true.
+    """
 
     source: str
     provider: str
@@ -25,21 +31,34 @@ class Listing:
     gpu_count: int | None = None
     gpu_memory: Decimal | None = None
     gpu_memory_unit: MemoryUnit = MemoryUnit.GB
+    interconnect: str = ""
     vcpus: Decimal | None = None
     memory_gb: Decimal | None = None
+    disk_gb: Decimal | None = None
+    currency: str = "USD"
     price_usd_per_hour: Decimal | None = None
     spot_usd_per_hour: Decimal | None = None
+    minimum_charge_usd: Decimal | None = None
+    billing_quantum_s: int | None = None
     serverless: bool = False
     private: bool = False
+    spot_only: bool = False
+    startup_s: Decimal | None = None
+    startup_p90_s: Decimal | None = None
+    availability: Availability = Availability.UNKNOWN
+    trust: Trust = Trust.UNKNOWN
     runtimes: tuple[str, ...] = ("container",)
     compliance: tuple[str, ...] = ()
     observed_ms: int = 0
     line: int = 0
+    unreadable: str = ""
 
 
 class Doubt(StrEnum):
     """Why a listed price is not offered."""
 
+    UNREADABLE = "unreadable"
+    CURRENCY = "currency"
     PRICE_MISSING = "price_missing"
     PRICE_ZERO = "price_zero"
     PRICE_PLACEHOLDER = "price_placeholder"

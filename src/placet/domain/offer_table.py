@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from placet.domain.offers import Availability, Free, Gpu, Offer
+from placet.domain.offers import Availability, Free, Gpu, Offer, Trust
 from placet.domain.spec import CapacityType
 from placet.domain.values import evolve
 
@@ -23,6 +23,7 @@ Codes = NDArray[np.int32]
 Bits = NDArray[np.bool_]
 
 FEW_WORDS = 3
+NO_HASHES = np.array([], dtype=np.uint64)
 MICRO = Decimal(1_000_000)
 
 
@@ -32,6 +33,7 @@ class Words:
     def __init__(self) -> None:
         self.texts: list[str] = []
         self._codes: dict[str, int] = {}
+        self._known_hashes = NO_HASHES
 
     def code(self, text: str) -> int:
         """The code of a text, a new one if need be. Only for building a table."""
@@ -45,10 +47,18 @@ class Words:
         """The code of a text that occurs."""
         return self._codes.get(text)
 
+    def copy(self) -> "Words":
+        """The same words, to be added to. Numbers that were made already are not made again."""
+        new = Words()
+        new.texts, new._codes = self.texts.copy(), self._codes.copy()
+        new._known_hashes = self.__dict__.get("hashes", self._known_hashes)
+        return new
+
     @cached_property
     def hashes(self) -> NDArray[np.uint64]:
         """A number per word, the same in every table. Only once the table is built."""
-        return np.array([_hash(text) for text in self.texts], dtype=np.uint64)
+        more = [_hash(text) for text in self.texts[len(self._known_hashes) :]]
+        return np.concatenate([self._known_hashes, np.array(more, dtype=np.uint64)])
 
     def judge(self, accept: Callable[[str], bool]) -> Bits:
         """One truth value per word, to be looked up with a column of codes."""
@@ -73,6 +83,8 @@ class OfferTable:
     gpu_model: Codes
     gpu_count: Whole
     gpu_memory_bytes: Numbers
+    gpu_architecture: Codes
+    gpu_interconnect: Codes
     gpu_capability: Codes
     gpu_features: Codes
     gpu_driver: Codes
@@ -82,6 +94,7 @@ class OfferTable:
     minimum_charge_micro: Whole
     billing_quantum_s: Whole
     startup_s: Numbers
+    startup_p90_s: Numbers
     reliability: Numbers
     availability: Codes
     free_slots: Numbers
@@ -91,6 +104,11 @@ class OfferTable:
     observed_ms: Whole
     preemptible: Bits
     may_rerun: Bits
+    connected: Bits
+    trust: Codes
+    price_source: Codes
+    priced_ms: Whole
+    availability_ms: Whole
 
     def __len__(self) -> int:
         rows = self.__dict__.get("_rows")
@@ -107,6 +125,27 @@ class OfferTable:
         for name, (dtype, number) in NUMBERS.items():
             columns[name] = np.array([number(offer) for offer in offers], dtype=dtype)
         return cls(words=words, **columns)  # type: ignore[arg-type]  # the names are checked by a test
+
+    def joined(self, more: "OfferTable") -> "OfferTable":
+        """These offers and ``more``; of two with one id the one here is left out. Costs a copy, not a rebuild."""
+        if not len(more):
+            return self
+        fresh = more.id_texts()
+        repeated = self.judged("id", lambda text: text in fresh)
+        kept = self.take(np.flatnonzero(~repeated)) if repeated.any() else self
+        words = {name: self.words[name].copy() for name in TEXTS}
+        columns: dict[str, NDArray[np.generic]] = {}
+        for name in TEXTS:
+            codes = np.array([words[name].code(text) for text in more.words[name].texts], dtype=np.int32)
+            columns[name] = np.concatenate([getattr(kept, name), codes.take(getattr(more, name))])
+        for name in NUMBERS:
+            columns[name] = np.concatenate([getattr(kept, name), getattr(more, name)])
+        return OfferTable(words=words, **columns)  # type: ignore[arg-type]  # the names are checked by a test
+
+    def id_texts(self) -> frozenset[str]:
+        """The ids of all rows."""
+        texts = self.words["id"].texts
+        return frozenset(texts[code] for code in self.id.tolist())
 
     def text(self, column: str, row: int) -> str:
         """The text of one cell."""
@@ -150,12 +189,18 @@ class OfferTable:
             minimum_charge_usd=_money(self.minimum_charge_micro[row]),
             billing_quantum_s=int(self.billing_quantum_s[row]),
             startup_s=_exact(self.startup_s[row]),
+            startup_p90_s=_decimal(self.startup_p90_s[row]),
             reliability=None if np.isnan(self.reliability[row]) else float(self.reliability[row]),
             availability=Availability(self.text("availability", row)),
             free=self._free(row),
             observed_ms=int(self.observed_ms[row]),
             preemptible=bool(self.preemptible[row]),
             may_rerun=bool(self.may_rerun[row]),
+            connected=bool(self.connected[row]),
+            trust=Trust(self.text("trust", row)),
+            price_source=self.text("price_source", row),
+            priced_ms=int(self.priced_ms[row]),
+            availability_ms=int(self.availability_ms[row]),
         )
 
     def _gpu(self, row: int) -> Gpu | None:
@@ -165,6 +210,8 @@ class OfferTable:
             model=self.text("gpu_model", row),
             count=int(self.gpu_count[row]),
             memory_bytes=int(self.gpu_memory_bytes[row]),
+            architecture=self.text("gpu_architecture", row),
+            interconnect=self.text("gpu_interconnect", row),
             compute_capability=self.text("gpu_capability", row) or None,
             features=split(self.text("gpu_features", row)),
             driver_version=self.text("gpu_driver", row) or None,
@@ -172,10 +219,9 @@ class OfferTable:
         )
 
     def _free(self, row: int) -> Free:
-        cores = self.free_cpu_cores[row]
         return Free(
             slots=_whole(self.free_slots[row]),
-            cpu_cores=None if np.isnan(cores) else _exact(cores),
+            cpu_cores=_decimal(self.free_cpu_cores[row]),
             memory_bytes=_whole(self.free_memory_bytes[row]),
             gpus=_whole(self.free_gpus[row]),
         )
@@ -230,11 +276,15 @@ TEXTS: Mapping[str, Callable[[Offer], str]] = {
     "runtimes": lambda offer: join(offer.runtimes),
     "capacity_type": lambda offer: str(offer.capacity_type),
     "gpu_model": lambda offer: offer.gpu.model if offer.gpu else "",
+    "gpu_architecture": lambda offer: offer.gpu.architecture if offer.gpu else "",
+    "gpu_interconnect": lambda offer: offer.gpu.interconnect if offer.gpu else "",
     "gpu_capability": lambda offer: (offer.gpu.compute_capability or "") if offer.gpu else "",
     "gpu_features": lambda offer: join(offer.gpu.features) if offer.gpu else "",
     "gpu_driver": lambda offer: (offer.gpu.driver_version or "") if offer.gpu else "",
     "gpu_cuda": lambda offer: (offer.gpu.cuda_version or "") if offer.gpu else "",
     "availability": lambda offer: str(offer.availability),
+    "trust": lambda offer: str(offer.trust),
+    "price_source": lambda offer: offer.price_source,
 }
 # How each column of numbers is read from an offer.
 NUMBERS: Mapping[str, tuple[type[np.generic], Callable[[Offer], float | int | bool]]] = {
@@ -248,6 +298,7 @@ NUMBERS: Mapping[str, tuple[type[np.generic], Callable[[Offer], float | int | bo
     "minimum_charge_micro": (np.int64, lambda offer: micro(offer.minimum_charge_usd)),
     "billing_quantum_s": (np.int64, lambda offer: offer.billing_quantum_s),
     "startup_s": (np.float64, lambda offer: float(offer.startup_s)),
+    "startup_p90_s": (np.float64, lambda offer: _number(offer.startup_p90_s)),
     "reliability": (np.float64, lambda offer: np.nan if offer.reliability is None else offer.reliability),
     "free_slots": (np.float64, lambda offer: _number(offer.free.slots)),
     "free_cpu_cores": (np.float64, lambda offer: _number(offer.free.cpu_cores)),
@@ -256,6 +307,9 @@ NUMBERS: Mapping[str, tuple[type[np.generic], Callable[[Offer], float | int | bo
     "observed_ms": (np.int64, lambda offer: offer.observed_ms),
     "preemptible": (np.bool_, lambda offer: offer.preemptible),
     "may_rerun": (np.bool_, lambda offer: offer.may_rerun),
+    "connected": (np.bool_, lambda offer: offer.connected),
+    "priced_ms": (np.int64, lambda offer: offer.priced_ms),
+    "availability_ms": (np.int64, lambda offer: offer.availability_ms),
 }
 
 
@@ -287,6 +341,10 @@ def _number(value: int | Decimal | None) -> float:
 
 def _whole(value: np.float64) -> int | None:
     return None if np.isnan(value) else int(value)
+
+
+def _decimal(value: np.float64) -> Decimal | None:
+    return None if np.isnan(value) else _exact(value)
 
 
 def _exact(value: np.float64) -> Decimal:

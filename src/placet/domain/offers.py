@@ -15,6 +15,15 @@ class Availability(StrEnum):
     UNKNOWN = "unknown"
 
 
+class Trust(StrEnum):
+    """Whose machine it is; ``UNKNOWN`` is what a list that does not say is taken for."""
+
+    OWN = "own"
+    COMPANY = "company"
+    COMMUNITY = "community"
+    UNKNOWN = "unknown"
+
+
 class Fate(StrEnum):
     """A filter's answer: only ``NOT_NOW`` may be waited for."""
 
@@ -25,11 +34,13 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Gpu:
-    """The devices of one offer; ``memory_bytes`` is that of one device."""
+    """The devices of one offer; ``memory_bytes`` is that of one device, ``interconnect`` what joins them."""
 
     model: str
     count: int
     memory_bytes: int
+    architecture: str = ""
+    interconnect: str = ""
     compute_capability: str | None = None
     features: tuple[str, ...] = ()
     driver_version: str | None = None
@@ -48,7 +59,13 @@ class Free:
 
 @dataclass(frozen=True, kw_only=True)
 class Offer:
-    """One concrete way to run a workload, with its price and the age of what is known about it."""
+    """One concrete way to run a workload, with its price and the age of what is known about it.
+
+    ``connected`` says that an adapter offers it, so that it can be dispatched to; what a price list names besides is
+    for comparison. ``startup_s`` is the median, ``startup_p90_s`` the ninth decile where it is known. ``price_source``
+    is empty for what the provider itself says. ``priced_ms`` and ``availability_ms`` are when the price and the
+    availability were true; 0 is ``observed_ms``, when the offer was last seen.
+    """
 
     id: str
     provider: str
@@ -66,12 +83,18 @@ class Offer:
     minimum_charge_usd: Decimal = Decimal(0)
     billing_quantum_s: int = 1
     startup_s: Decimal = Decimal(0)
+    startup_p90_s: Decimal | None = None
     reliability: float | None = None
     availability: Availability = Availability.UNKNOWN
     free: Free = field(default_factory=Free)
     observed_ms: int = 0
     preemptible: bool = False
     may_rerun: bool = False
+    connected: bool = True
+    trust: Trust = Trust.UNKNOWN
+    price_source: str = ""
+    priced_ms: int = 0
+    availability_ms: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

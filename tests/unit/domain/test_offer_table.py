@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placet.domain.offer_table import NUMBERS, TEXTS, OfferTable, micro
-from placet.domain.offers import Availability, Free, Offer
+from placet.domain.offers import Availability, Free, Offer, Trust
 from tests.support.values import GPU_OFFER, OFFER
 
 
@@ -19,7 +19,7 @@ def test_every_column_is_read_from_an_offer() -> None:
 @given(
     st.lists(
         st.builds(
-            lambda base, cores, disk, price, slots, free, reliability, availability: replace(
+            lambda base, cores, disk, price, slots, free, reliability, availability, startup, trust: replace(
                 base,
                 cpu_cores=cores,
                 disk_bytes=disk,
@@ -28,6 +28,12 @@ def test_every_column_is_read_from_an_offer() -> None:
                 reliability=reliability,
                 availability=availability,
                 compliance=("hipaa", "soc2"),
+                startup_p90_s=startup,
+                trust=trust,
+                connected=slots is None,
+                price_source="" if slots is None else "prices.csv",
+                priced_ms=0 if slots is None else 1_700_000_000_000,
+                availability_ms=0 if slots is None else 1_700_000_000_001,
             ),
             st.sampled_from([OFFER, GPU_OFFER]),
             st.decimals(0, 512, places=2),
@@ -37,6 +43,8 @@ def test_every_column_is_read_from_an_offer() -> None:
             st.none() | st.decimals(0, 512, places=2),
             st.none() | st.floats(0, 1),
             st.sampled_from(Availability),
+            st.none() | st.decimals(0, 10_000, places=1),
+            st.sampled_from(Trust),
         ),
         max_size=5,
     )
@@ -50,6 +58,34 @@ def test_rows_are_found_by_id_and_places_are_known() -> None:
     table = OfferTable.of([OFFER, GPU_OFFER])
     assert (table.row_of("large"), table.row_of("other")) == (1, None)
     assert table.places == {("somewhere", "here"), ("elsewhere", "there")}
+
+
+offers_of_few_ids = st.lists(
+    st.builds(
+        lambda base, number, region: replace(base, id=f"offer{number}", region=region),
+        st.sampled_from([OFFER, GPU_OFFER]),
+        st.integers(0, 8),
+        st.sampled_from(["here", "there", ""]),
+    ),
+    max_size=6,
+    unique_by=lambda offer: offer.id,
+)
+
+
+@given(offers_of_few_ids, offers_of_few_ids)
+def test_a_joined_table_has_all_offers_and_the_later_of_two_with_one_id(first: list[Offer], more: list[Offer]) -> None:
+    joined = OfferTable.of(first).joined(OfferTable.of(more))
+    later = {offer.id for offer in more}
+    expected = [*(offer for offer in first if offer.id not in later), *more]
+    assert [joined.offer(row) for row in range(len(joined))] == expected
+    assert joined.id_hash.tolist() == OfferTable.of(expected).id_hash.tolist()
+
+
+def test_joining_changes_neither_table() -> None:
+    base, more = OfferTable.of([OFFER]), OfferTable.of([GPU_OFFER])
+    assert len(base.joined(more)) == 2
+    assert (len(base), base.words["id"].texts, more.words["id"].texts) == (1, ["small"], ["large"])
+    assert base.joined(OfferTable.of([])) is base
 
 
 def test_money_finer_than_a_millionth_is_refused() -> None:
