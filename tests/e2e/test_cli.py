@@ -203,10 +203,32 @@ def test_every_error_has_a_code_and_no_traceback(
     assert document["error"]["code"] == told
 
 
+@pytest.mark.parametrize(
+    ("arguments", "fix"),
+    [
+        (("token", "revoke", "nope"), "`placet token ls` lists them"),
+        (("submit", "--env", "FOO", "--", "true"), 'write --env FOO=VALUE; to hand on your own, --env FOO="$FOO"'),
+        (("submit", "--env", "=x", "--", "true"), "write --env NAME=VALUE"),
+        (("submit", "--label", "x", "--", "true"), "write for example --label team=research"),
+        (("logs", "last", "--attempt", "99"), "check the id and the epoch"),
+        (("submit", "none.yaml"), "check the path; a relative one counts from the working folder"),
+        (("submit", "."), "name a file, not a folder"),
+        (("submit", "--gpus", "1"), "give a command"),
+        (("ls", "--url", "http://placet.example"), "use https"),
+        (("ls", "--url", "placet.example"), "write for example https://placet.example"),
+        (("submit", "--timeout", "999999999999999h", "--", "true"), "write at most 366d"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_what_to_do_fits_the_mistake(shell: Shell, done: str, arguments: tuple[str, ...], fix: str) -> None:
+    assert f"  fix: {fix}" in shell(*arguments).stderr
+
+
 def test_a_token_that_is_none_is_refused_as_such(shell: Shell) -> None:
     for token in ("é", "a\nb", "plct_" + "0" * 16):
         shell.patch.setenv("PLACET_TOKEN", token)
-        assert shell.document("ls", code=7)["error"]["code"] == "unauthorized"
+        told = shell.document("ls", code=7)["error"]
+        assert (told["code"], told["fix"][:18]) == ("unauthorized", "check PLACET_TOKEN")
 
 
 @pytest.mark.parametrize(

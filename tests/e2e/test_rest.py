@@ -238,6 +238,24 @@ def test_what_may_be_asked_instead_is_told(server: Served, done: str, path: str,
     assert reply.json()["fix"].startswith(fix)
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "content", "fix"),
+    [
+        ("GET", "/v1/nowhere", b"", "`/v1/openapi.json` the routes"),
+        ("PUT", "/v1/workloads", b"", "`/v1/openapi.json` lists the routes and their methods"),
+        ("GET", f"{BASE}/wl_{'0' * 29}", b"", "`placet ls` lists workloads"),
+        ("GET", f"{BASE}/wl_{'0' * 29}/artifacts/x", b"", "`placet artifacts ls ID` lists them"),
+        ("DELETE", "/v1/tokens/nope", b"", "`placet token ls` lists them"),
+        ("POST", "/v1/tokens", b"x" * 100_000, "send at most 65536 bytes"),
+        ("POST", BASE, b"x" * 2_000_000, "Pass large data as an input"),
+    ],
+)
+def test_what_to_do_fits_what_was_asked(server: Served, method: str, path: str, content: bytes, fix: str) -> None:
+    reply = server.http.request(method, path, content=content)
+    assert reply.status_code >= 400
+    assert fix in reply.json()["fix"]
+
+
 @pytest.mark.parametrize(("query", "status"), [("dry_run=maybe", 400), ("dry-run=1", 400), ("dry_run", 200)])
 def test_a_dry_run_is_never_guessed(server: Served, query: str, status: int) -> None:
     reply = server.http.post(f"{BASE}?{query}", json={"runtime": {"type": "process", "command": ["true"]}})

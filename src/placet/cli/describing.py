@@ -64,7 +64,7 @@ def describe(  # noqa: PLR0913 - one argument is one flag
         max_cost=max_cost,
         inputs=tuple(inputs or ()),
         outputs=tuple(outputs or ()),
-        environment=pairs(environment or []),
+        environment=pairs(environment or [], "--env", _variable),
         labels=pairs(label or []),
         retries=retries,
     )
@@ -113,14 +113,27 @@ def _with_program(inline: Inline, program: tuple[str, ...]) -> Inline:
     return replace(inline, arguments=program) if inline.python else replace(inline, command=program)
 
 
-def pairs(words: list[str]) -> dict[str, str]:
-    """``key=value`` words as a mapping."""
+def _variable(word: str) -> str:
+    """How to give a variable that was only named: nothing is taken from the environment silently."""
+    name = word.partition("=")[0]
+    plain = name.isidentifier() and name.isascii()
+    return (
+        f'write --env {name}=VALUE; to hand on your own, --env {name}="${name}"' if plain else "write --env NAME=VALUE"
+    )
+
+
+def _label(word: str) -> str:
+    del word
+    return "write for example --label team=research"
+
+
+def pairs(words: list[str], flag: str = "--label", fix: Callable[[str], str] = _label) -> dict[str, str]:
+    """``key=value`` words as a mapping; ``fix`` says how to write one that is none."""
     found = {}
     for word in words:
         key, equals, value = word.partition("=")
         if not key or not equals:
-            raise Stop(
-                "usage", f"{word!r} is not of the form key=value", "write for example team=research", Exit.REFUSED
-            )
+            form = "NAME=VALUE" if flag == "--env" else "key=value"
+            raise Stop("usage", f"{flag}: {word!r} is not of the form {form}", fix(word), Exit.REFUSED)
         found[key] = value
     return found

@@ -1,5 +1,6 @@
 """Errors as words: code, what, why, what to do, and the exit code that tells a script which it was."""
 
+import errno
 import json
 import sys
 from collections.abc import Iterable
@@ -11,6 +12,14 @@ from placet.sdk import errors
 
 # What was asked is wrong in itself; everything else that a server refuses may be right elsewhere or later.
 EXITS = {400: Exit.REFUSED, 413: Exit.REFUSED, 422: Exit.REFUSED, 500: Exit.FAULT}
+
+FILE_FIXES = {
+    errno.ENOENT: "check the path; a relative one counts from the working folder",
+    errno.EACCES: "make it yours to read or write, or name another",
+    errno.EISDIR: "name a file, not a folder",
+    errno.ENOTDIR: "check the path: a part of it is a file, not a folder",
+    errno.ENOSPC: "free some space",
+}
 
 
 class Stop(Exception):
@@ -80,13 +89,15 @@ def _told(error: BaseException) -> Told:
             return Told(
                 code=error.code,
                 what=str(error),
-                fix="" if error.problems else error.fix,
+                fix="" if error.problems else _fix(error),
                 exit_code=code,
                 request_id=error.request_id,
                 problems=error.problems,
             )
         case errors.SpecError():
-            return Told(code=error.code, what=str(error), exit_code=Exit.REFUSED, problems=error.problems)
+            return Told(
+                code=error.code, what=str(error), fix=error.fix, exit_code=Exit.REFUSED, problems=error.problems
+            )
         case errors.WaitTimeout():
             return Told(code=error.code, what=str(error), fix=error.fix, exit_code=Exit.TIMEOUT)
         case errors.ClientError():
@@ -95,6 +106,15 @@ def _told(error: BaseException) -> Told:
             return Told(code="interrupted", what="interrupted", exit_code=Exit.INTERRUPTED)
         case _:
             return _foreign(error)
+
+
+def _fix(error: errors.ApiError) -> str:
+    """What a person at a command line can do; a server speaks to programs too."""
+    if isinstance(error, errors.Unauthorized):
+        return "check PLACET_TOKEN, or leave it unset to use the token of the data folder"
+    if error.refused.retry_after_s is not None:
+        return f"try again in {error.refused.retry_after_s:g} s"
+    return error.fix
 
 
 def _foreign(error: BaseException) -> Told:
@@ -111,7 +131,8 @@ def _foreign(error: BaseException) -> Told:
     if isinstance(error, typer.Abort):
         return Told(code="interrupted", what="interrupted", exit_code=Exit.INTERRUPTED)
     if isinstance(error, OSError) and error.filename:
-        return Told(code="file", what=f"{error.filename}: {error.strerror}", exit_code=Exit.REFUSED)
+        fix = FILE_FIXES.get(error.errno or 0, "check the path and its folder")
+        return Told(code="file", what=f"{error.filename}: {error.strerror}", fix=fix, exit_code=Exit.REFUSED)
     return Told(
         code="internal_error",
         what=f"{type(error).__name__}: {error}",

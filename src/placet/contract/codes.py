@@ -60,7 +60,7 @@ _DOCUMENT = (
         "too_large",
         "Too large",
         "The document, a mapping, a list or a text exceeds its limit.",
-        "Pass large data as an input, not in the spec.",
+        "Pass large data as an input; keep lists and texts to what is stated.",
         status=413,
     ),
     _code(
@@ -173,7 +173,7 @@ _FIELDS = (
         "bad_name",
         "Not a name",
         "Names are used in paths and variables and are therefore narrow.",
-        "Use letters, digits, `.`, `_` and `-`, beginning with a letter or digit, at most 63 characters.",
+        "Write it like the example that is given; most have at most 63 letters, digits, `.`, `_` and `-`.",
     ),
     _code(
         _S,
@@ -194,7 +194,7 @@ _FIELDS = (
         "bad_path",
         "Path not allowed",
         "The path leaves the place it must stay in, or cannot be a path.",
-        "Give a path relative to the work folder, or one below the stated folder; no `..`.",
+        "Write it like the example that is given: below the stated folder, without `..`.",
     ),
     _code(
         _S,
@@ -250,7 +250,7 @@ _FIELDS = (
         "secret_in_environment",
         "Looks like a secret",
         "A literal value looks like a credential. Specs are stored and shown; secrets should not be in them.",
-        "Keep the value in a secret store and refer to it by name under `secrets` once that is supported.",
+        "Let the program read it from a file on its machine; if it is no credential, nothing needs to be done.",
         status=200,
     ),
     _code(
@@ -258,7 +258,7 @@ _FIELDS = (
         "recorded_only",
         "Recorded only",
         "The field is kept and shown, and decides nothing.",
-        "Nothing needs to be done.",
+        "Add what is suggested if it is to decide something; else nothing needs to be done.",
         status=200,
     ),
 )
@@ -338,7 +338,7 @@ _REQUESTS = (
         "not_found",
         "Not found",
         "There is no such thing, or it is not yours.",
-        "Check the id; `placet ls` lists workloads.",
+        "Check the id or path; `placet ls` lists workloads, `/v1/openapi.json` the routes.",
         status=404,
     ),
     _code(
@@ -346,7 +346,7 @@ _REQUESTS = (
         "method_not_allowed",
         "Method not allowed",
         "The path exists and does not know this method.",
-        "See the OpenAPI document.",
+        "`/v1/openapi.json` lists the routes and their methods.",
         status=405,
     ),
     _code(

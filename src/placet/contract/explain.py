@@ -47,7 +47,7 @@ def _explained(detail: ErrorDetails, tree: object) -> Iterator[Found]:
             yield _outside(path, tree, "an empty list", f"at least {context['min_length']} item")
         case "too_long" | "string_too_long":
             noun = "items" if detail["type"] == "too_long" else "characters"
-            yield _too_large(path, f"more than {context['max_length']} {noun}")
+            yield _too_large(path, f"{context['max_length']} {noun}")
         case kind:
             yield _wrong_type(path, tree, detail["input"], _TYPES.get(kind, detail["msg"].lower()))
 
@@ -151,8 +151,10 @@ def _outside(path: Path, tree: object, what: str, bound: str) -> Found:
     )
 
 
-def _too_large(path: Path, what: str) -> Found:
-    return Found(code="too_large", path=path, what=what, why="a spec is small", fix="pass large data as an input")
+def _too_large(path: Path, most: str) -> Found:
+    return Found(
+        code="too_large", path=path, what=f"more than {most}", why="a spec is small", fix=f"keep it to {most} at most"
+    )
 
 
 def _wrong_type(path: Path, tree: object, given: object, wanted: str) -> Found:

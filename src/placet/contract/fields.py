@@ -115,7 +115,7 @@ def _cores(value: object) -> Decimal:
             raise ValueError(f"{shown(text)} is not a number of CPU cores; write for example 8 or 0.5")
         amount = Decimal(str(text).strip())
         if amount > limit:
-            raise OutOfRange(f"{shown(text)} is more cores than any machine has")
+            raise OutOfRange(f"{shown(text)} is more cores than any machine has; write at most {limit}")
         return amount
 
     limit = 16_384
@@ -132,7 +132,7 @@ def _parameters(value: object) -> int:
             raise ValueError(f"{shown(text)} is not a number of parameters; write for example 7B or 350M")
         amount = int(Decimal(match[1]) * _PARAMETER_UNITS[match[2].lower()])
         if amount > 1000 * TB:
-            raise OutOfRange(f"{shown(text)} is more parameters than any model has")
+            raise OutOfRange(f"{shown(text)} is more parameters than any model has; write at most 1000T")
         return amount
 
     return _quantity(value, read, noun="a number of parameters", example="7B")

@@ -96,11 +96,13 @@ def _text(document: bytes | str) -> str | Found:
 
 
 def _too_large(size: int, most: int) -> Found:
+    """JSON may be larger than YAML because it is read faster; what is too large for both has no use for that."""
+    as_json = most < size <= limits.JSON_BYTES_MAX
     return Found(
         code="too_large",
-        what=f"the document has {size} bytes; {most} are the most",
-        why="a spec is small; JSON may be larger than YAML because it is read faster",
-        fix="pass large data as an input, or write JSON",
+        what=f"the document has {size} bytes; {most} are the most" + (" in YAML" if as_json else ""),
+        why="a spec is small; JSON may be larger than YAML because it is read faster" if as_json else "a spec is small",
+        fix="pass large data as an input, or write the spec as JSON" if as_json else "pass large data as an input",
     )
 
 

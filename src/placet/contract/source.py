@@ -55,7 +55,7 @@ def too_deep() -> Found:
 def too_many(noun: str, most: int) -> Refusal:
     return Refusal(
         Found(
-            code="too_large", what=f"more than {most} {noun}", why="a spec is small", fix="pass large data as an input"
+            code="too_large", what=f"more than {most} {noun}", why="a spec is small", fix=f"keep it to {most} at most"
         )
     )
 

@@ -57,5 +57,5 @@ def _warning(field: str, what: str) -> Problem:
         field=field,
         what=what,
         why="specs are stored and shown to everyone who may see the workload",
-        fix="keep the value in a secret store; if it is no credential, nothing needs to be done",
+        fix="let the program read it from a file on its machine; if it is no credential, nothing needs to be done",
     )

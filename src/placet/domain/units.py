@@ -27,6 +27,10 @@ _BYTE_UNITS = {
 _DURATION_UNITS_S = {"ms": Decimal("0.001"), "s": Decimal(1), "m": Decimal(60), "h": Decimal(3600), "d": Decimal(86400)}
 _NUMBER_AND_UNIT = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)\s*([A-Za-z]{0,3})", re.ASCII)
 _DURATION_PART = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*(ms|s|m|h|d)", re.ASCII | re.IGNORECASE)
+# Well written and far too long: the amounts that count have fewer digits.
+_HUGE_BYTES = re.compile(r"[0-9]{19,}(?:\.[0-9]+)?\s*(?:[kmgt]?i?b?)", re.ASCII | re.IGNORECASE)
+_HUGE_DURATION = re.compile(r"[0-9]{13,}(?:\.[0-9]+)?\s*(?:ms|s|m|h|d)?", re.ASCII | re.IGNORECASE)
+_HUGE_MONEY = re.compile(r"\$?\s*[0-9]{13,}(?:\.[0-9]+)?\s*(?:USD|usd)?", re.ASCII)
 _MONEY = re.compile(r"\$?\s*([0-9]{1,12}(?:\.[0-9]{1,9})?)\s*(?:USD|usd)?", re.ASCII)
 
 
@@ -37,6 +41,8 @@ class OutOfRange(ValueError):
 def parse_bytes(text: str | int | float | Decimal, *, bare_unit: int = GB) -> int:
     """Bytes of ``24``, ``24GB``, ``24 GiB``, ``0.5TB``; a bare number counts in ``bare_unit``."""
     match = _NUMBER_AND_UNIT.fullmatch(_plain(text))
+    if match is None and _HUGE_BYTES.fullmatch(_plain(text)):
+        raise _too_much_memory(text)
     if match is None:
         raise ValueError(f"{_shown(text)} is not an amount of memory; write for example 24GB, 24GiB or 24")
     number, unit = Decimal(match[1]), match[2].lower()
@@ -44,13 +50,15 @@ def parse_bytes(text: str | int | float | Decimal, *, bare_unit: int = GB) -> in
         raise ValueError(f"{match[2]!r} is not a unit of memory; use MB, GB, TB, MiB, GiB or TiB")
     amount = int(number * (_BYTE_UNITS[unit] if unit else bare_unit))
     if amount > BYTES_MAX:
-        raise OutOfRange(f"{_shown(text)} is more memory than any machine has")
+        raise _too_much_memory(text)
     return amount
 
 
 def parse_duration_s(text: str | int | float | Decimal) -> Decimal:
     """Seconds of ``90``, ``90s``, ``90m``, ``2h``, ``1h30m``, ``1d``."""
     plain = _plain(text)
+    if _HUGE_DURATION.fullmatch(plain):
+        raise _too_long(text)
     if re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,6})?", plain, re.ASCII):
         seconds = Decimal(plain)
     else:
@@ -59,13 +67,15 @@ def parse_duration_s(text: str | int | float | Decimal) -> Decimal:
             raise ValueError(f"{_shown(text)} is not a duration; write for example 90s, 90m, 2h or 1h30m")
         seconds = sum((Decimal(part[1]) * _DURATION_UNITS_S[part[2].lower()] for part in parts), Decimal(0))
     if seconds > DURATION_S_MAX:
-        raise OutOfRange(f"{_shown(text)} is longer than a year")
+        raise _too_long(text)
     return seconds
 
 
 def parse_money(text: str | int | float | Decimal) -> Decimal:
     """US dollars of ``5``, ``$5``, ``$1.50``, ``5 USD``."""
     match = _MONEY.fullmatch(_plain(text))
+    if match is None and _HUGE_MONEY.fullmatch(_plain(text)):
+        raise _too_much_money(text)
     if match is None:
         raise ValueError(f"{_shown(text)} is not an amount of US dollars; write for example 10, $10 or 0.50")
     try:
@@ -73,7 +83,7 @@ def parse_money(text: str | int | float | Decimal) -> Decimal:
     except InvalidOperation as error:
         raise ValueError(f"{_shown(text)} is not an amount of US dollars") from error
     if amount > MONEY_MAX:
-        raise OutOfRange(f"{_shown(text)} is above the largest amount accepted, {MONEY_MAX}")
+        raise _too_much_money(text)
     return amount
 
 
@@ -134,6 +144,19 @@ def _epoch_ms(moment: datetime) -> int:
         return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
     except OverflowError as error:
         raise OutOfRange("that date is out of range") from error
+
+
+def _too_much_memory(text: object) -> OutOfRange:
+    return OutOfRange(f"{_shown(text)} is more memory than any machine has; write for example 24GB or 2TB")
+
+
+def _too_long(text: object) -> OutOfRange:
+    days = DURATION_S_MAX // 86_400
+    return OutOfRange(f"{_shown(text)} is longer than a year, {days} days; write at most {days}d")
+
+
+def _too_much_money(text: object) -> OutOfRange:
+    return OutOfRange(f"{_shown(text)} is above the largest amount accepted; write at most {MONEY_MAX}")
 
 
 def _plain(text: str | int | float | Decimal) -> str:

@@ -200,7 +200,7 @@ class AsyncClient:
                 if saved.size_bytes >= artifact.size_bytes:
                     break
                 if tries >= TRIES:
-                    raise Unreachable(f"the download of {artifact.path} broke: {fault}") from fault
+                    raise Unreachable(f"the download of {artifact.path} broke: {fault}", saving.BROKEN) from fault
                 await asyncio.sleep(pause_s(tries, None))
             saved.finish(artifact.path, artifact.sha256)
         return target

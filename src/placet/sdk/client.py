@@ -198,7 +198,7 @@ class Client:
                 if saved.size_bytes >= artifact.size_bytes:
                     break
                 if tries >= TRIES:
-                    raise Unreachable(f"the download of {artifact.path} broke: {fault}") from fault
+                    raise Unreachable(f"the download of {artifact.path} broke: {fault}", saving.BROKEN) from fault
                 time.sleep(pause_s(tries, None))
             saved.finish(artifact.path, artifact.sha256)
         return target

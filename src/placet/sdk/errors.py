@@ -50,6 +50,10 @@ class ClientError(Exception):
     code = "client_error"
     fix = ""
 
+    def __init__(self, message: str = "", fix: str = "") -> None:
+        super().__init__(message)
+        self.fix = fix or self.fix
+
 
 class Unreachable(ClientError):
     """No server answered."""
@@ -77,8 +81,8 @@ class SpecError(ClientError):
 
     code = "invalid_spec"
 
-    def __init__(self, message: str, problems: tuple[ProblemView, ...] = ()) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, problems: tuple[ProblemView, ...] = (), fix: str = "") -> None:
+        super().__init__(message, fix)
         self.problems = problems
 
 
@@ -86,10 +90,9 @@ class ApiError(ClientError):
     """The server refused."""
 
     def __init__(self, refused: Refused) -> None:
-        super().__init__(refused.detail or refused.title)
+        super().__init__(refused.detail or refused.title, refused.fix)
         self.refused = refused
         self.code = refused.code
-        self.fix = refused.fix
 
     @property
     def problems(self) -> tuple[ProblemView, ...]:

@@ -19,7 +19,7 @@ class BadLocation(ClientError):
     """The server's address or the token cannot be used."""
 
     code = "bad_location"
-    fix = "check PLACET_URL and PLACET_TOKEN"
+    fix = "check --url and PLACET_URL"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,11 +53,11 @@ def checked_url(url: str) -> str:
     """The URL, without a slash at its end."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise BadLocation(f"{url!r} is not an http or https URL")
+        raise BadLocation(f"{url!r} is not an http or https URL", "write for example https://placet.example")
     if parts.username or parts.password:
-        raise BadLocation("a server's URL carries no user name or password; the token goes into PLACET_TOKEN")
+        raise BadLocation("a server's URL carries no user name or password", "put the token into PLACET_TOKEN")
     if parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
-        raise BadLocation(f"{url!r} would send the token in the clear; use https")
+        raise BadLocation(f"{url!r} would send the token in the clear", "use https")
     return url.rstrip("/")
 
 
@@ -74,9 +74,11 @@ def read_token(data: Path) -> str | None:
     except FileNotFoundError:
         return None
     except PermissionError as error:
-        raise BadLocation(f"{path} belongs to somebody else") from error
+        raise BadLocation(
+            f"{path} belongs to somebody else", "use a data folder of your own: --data-dir or PLACET_DATA_DIR"
+        ) from error
     if mode & 0o077:
-        raise BadLocation(f"{path} can be read by others; run `chmod 600 {path}` after revoking its token")
+        raise BadLocation(f"{path} can be read by others", f"run `chmod 600 {path}` after revoking its token")
     return text or None
 
 

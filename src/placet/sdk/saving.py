@@ -9,6 +9,9 @@ from types import TracebackType
 from placet.contract import api
 from placet.sdk.errors import ClientError, UnexpectedReply
 
+BROKEN = "download it again; nothing of it was kept"
+CHANGED = "download it again; if that does not help, the file was changed where the server keeps it"
+
 
 class UnsafePath(ClientError):
     """The server names an output in a way that would leave the target folder."""
@@ -53,7 +56,7 @@ class Saved:
     def finish(self, name: str, sha256: str) -> None:
         """Put it in its place, if it is what it should be. Raises ``UnexpectedReply``."""
         if self._digest.hexdigest() != sha256.removeprefix("sha256:"):
-            raise UnexpectedReply(f"{name}: what came has another digest than the artifact")
+            raise UnexpectedReply(f"{name}: what came has another digest than the artifact", CHANGED)
         self._file.close()
         self._draft.replace(self._target)
 

@@ -107,7 +107,9 @@ def from_mapping(spec: Mapping[str, object], base: Path) -> Document:
     try:
         text = json.dumps(spec, default=_encodable, ensure_ascii=True)
     except (TypeError, ValueError) as error:
-        raise SpecError(f"the spec cannot be written as JSON: {error}") from error
+        raise SpecError(
+            f"the spec cannot be written as JSON: {error}", fix="use texts, numbers, lists and mappings only"
+        ) from error
     return from_text(text.encode(), base, "the spec")
 
 
@@ -199,7 +201,10 @@ def _absolute(path: str, base: Path) -> str:
 def _runtime(inline: Inline, base: Path) -> Document:
     kinds = [kind for kind, given in (("command", inline.command), ("python", inline.python)) if given]
     if len(kinds) != 1 and not inline.image:
-        raise SpecError("give a command or a Python script, one of the two")
+        raise SpecError(
+            "a workload is a command or a Python script, one of the two",
+            fix="give a command (behind `--`), or a script (`python`)",
+        )
     if inline.python:
         runtime: dict[str, object] = {"type": "python", "script": inline.python}
         runtime |= {"arguments": list(inline.arguments or inline.command), "requirements": list(inline.requirements)}

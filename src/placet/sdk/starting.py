@@ -40,7 +40,10 @@ def ensure_server(data: Path, arguments: Sequence[str] = ()) -> None:
         ended = process.poll()
         # Code 0 is "another one is already there": its socket comes up any moment.
         if ended or time.monotonic() > deadline:
-            raise Unreachable(f"a background server could not be started: {_end_of(log)}")
+            raise Unreachable(
+                f"a background server could not be started: {_end_of(log)}",
+                f"mend that; {log} has the whole of it, and `placet doctor` tells what is here",
+            )
         time.sleep(pause_s)
         pause_s = min(pause_s * 1.5, 0.1)
 

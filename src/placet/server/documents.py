@@ -40,7 +40,7 @@ def _form(content_type: str) -> Format:
         return "json"
     if plain in YAML_TYPES:
         return "yaml"
-    raise problems.Refusal(problems.MEDIA, detail="send the spec as application/json or application/yaml")
+    raise problems.Refusal(problems.MEDIA, detail="the content type is none of a spec")
 
 
 def _counted(number: int) -> str:

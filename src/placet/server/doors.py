@@ -70,7 +70,9 @@ def reply(model: BaseModel, status: int = 200, headers: dict[str, str] | None = 
 
 def no_workload() -> problems.Refusal:
     """The same words for what does not exist and for what belongs to somebody else."""
-    return problems.Refusal(problems.NOT_FOUND, detail="there is no such workload")
+    return problems.Refusal(
+        problems.NOT_FOUND, detail="there is no such workload", fix="check the id; `placet ls` lists workloads"
+    )
 
 
 def wants_stream(request: Request) -> bool:

@@ -100,7 +100,9 @@ class Operating:
         tenant, token_id = principal_of(request).tenant, str(request.path_params["token_id"])
         token = await self._doors.store.token(token_id)
         if token is None or token.tenant != tenant:
-            raise problems.Refusal(problems.NOT_FOUND, detail="there is no such token")
+            raise problems.Refusal(
+                problems.NOT_FOUND, detail="there is no such token", fix="`placet token ls` lists them"
+            )
         await self._doors.store.revoke_token(token_id, self._doors.clock.now_ms())
         self._doors.gate.forget(token_id)
         revoked = await self._doors.store.token(token_id)

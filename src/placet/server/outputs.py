@@ -108,7 +108,9 @@ class Outputs:
         page = await self._doors.queries.logs(tenant, workload_id_of(request), **wanted.model_dump())
         if page is None:
             raise problems.Refusal(
-                problems.NOT_FOUND, detail="there is no such workload, or it has no such attempt yet"
+                problems.NOT_FOUND,
+                detail="there is no such workload, or it has no such attempt yet",
+                fix="check the id and the epoch; `placet show ID` lists the attempts",
             )
         if "application/octet-stream" in request.headers.get("accept", ""):
             headers = {
@@ -177,7 +179,11 @@ class Outputs:
         epoch = asked(request, ArtifactAsked).epoch
         found = await self._doors.queries.open_artifact(tenant, workload_id_of(request), path, epoch)
         if found is None:
-            raise problems.Refusal(problems.NOT_FOUND, detail="there is no such workload or artifact")
+            raise problems.Refusal(
+                problems.NOT_FOUND,
+                detail="there is no such workload or artifact",
+                fix="check the id and the path; `placet artifacts ls ID` lists them",
+            )
         artifact, body = found
         wanted = asked_range(request.headers.get("range"), artifact.size_bytes)
         headers = _download_headers(artifact)

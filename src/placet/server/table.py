@@ -120,9 +120,12 @@ async def read_body(request: Request, limit: int) -> bytes:
     """The body, never more of it in memory than the limit, whatever its length header says."""
     headers = request.headers
     if headers.get("content-encoding", "identity").lower() != "identity":
-        raise problems.Refusal(problems.MEDIA, detail="compressed bodies are not accepted")
+        raise problems.Refusal(problems.MEDIA, detail="compressed bodies are not accepted", fix="send it uncompressed")
     too_large = problems.Refusal(
-        problems.TOO_LARGE, detail=f"the limit here is {limit} bytes", headers={"connection": "close"}
+        problems.TOO_LARGE,
+        detail=f"the limit here is {limit} bytes",
+        fix="" if limit == SPEC_BODY_MAX else f"send at most {limit} bytes",
+        headers={"connection": "close"},
     )
     declared = headers.get("content-length", "0")
     if not declared.isascii() or not declared.isdigit() or int(declared[:20]) > limit:
@@ -138,6 +141,9 @@ async def read_body(request: Request, limit: int) -> bytes:
                 pieces.append(piece)
     except TimeoutError as error:
         raise problems.Refusal(
-            problems.BAD_REQUEST, detail="the body did not arrive in time", headers={"connection": "close"}
+            problems.BAD_REQUEST,
+            detail=f"the body did not arrive within {BODY_WITHIN_S:g} s; nothing was done",
+            fix="send it again, whole",
+            headers={"connection": "close"},
         ) from error
     return b"".join(pieces)

@@ -45,8 +45,9 @@ def test_a_token_file_others_can_read_is_refused(tmp_path: Path) -> None:
     assert read_token(tmp_path) is None
     token.write_text("plct_a_b\n")
     token.chmod(0o640)
-    with pytest.raises(BadLocation, match="can be read by others"):
+    with pytest.raises(BadLocation, match="can be read by others") as caught:
         read_token(tmp_path)
+    assert caught.value.fix.startswith("run `chmod 600 ")
 
 
 def test_a_socket_file_alone_is_no_server(tmp_path: Path) -> None:

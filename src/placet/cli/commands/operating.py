@@ -14,6 +14,7 @@ from placet.contract.words import Scope
 
 DEFAULT_SCOPES = (Scope.READ, Scope.SUBMIT, Scope.CANCEL, Scope.LOGS, Scope.ARTIFACTS)
 DAY_S = 86_400
+CANNOT = "mend that, or choose another --host, --port or --data-dir; `placet doctor` tells what is here"
 
 
 def server(
@@ -40,7 +41,7 @@ def server(
             return Exit.OK
         raise Stop("already_served", str(error), "stop that one first, or use it", Exit.ERROR) from error
     except app.CannotServe as error:
-        raise Stop("cannot_serve", str(error), "", Exit.ERROR) from error
+        raise Stop("cannot_serve", str(error), CANNOT, Exit.ERROR) from error
     return Exit.OK
 
 

@@ -1,0 +1,56 @@
+"""What is told to do must be what helps: the fixes of cases that once got the wrong one."""
+
+import pytest
+
+from placet.contract import limits
+from placet.contract.parse import parse
+from placet.domain.problems import Problem
+
+PROCESS = "runtime: {type: process, command: [x]}\n"
+
+
+def only(text: str) -> Problem:
+    found = parse(text, now_ms=0)
+    assert isinstance(found, tuple)
+    assert len(found) == 1
+    return found[0]
+
+
+@pytest.mark.parametrize(
+    ("size", "fix"),
+    [
+        (limits.YAML_BYTES_MAX + 1, "pass large data as an input, or write the spec as JSON"),
+        (limits.JSON_BYTES_MAX, "pass large data as an input, or write the spec as JSON"),
+        (limits.JSON_BYTES_MAX + 1, "pass large data as an input"),
+        (50 * 2**20, "pass large data as an input"),
+    ],
+)
+def test_json_is_proposed_only_where_it_would_fit(size: int, fix: str) -> None:
+    text = PROCESS + "#"
+    assert only(text + "x" * (size - len(text))).fix == fix
+
+
+@pytest.mark.parametrize(
+    ("written", "code", "fix"),
+    [
+        ("constraints: {maximum_runtime_seconds: 99999999999999999h}", "out_of_range", "write at most 366d"),
+        ("constraints: {maximum_runtime_seconds: 9999999999999}", "out_of_range", "write at most 366d"),
+        ("constraints: {maximum_runtime_seconds: 367d}", "out_of_range", "write at most 366d"),
+        ("constraints: {deadline: +99999999999999999h}", "out_of_range", "write at most 366d"),
+        ("constraints: {maximum_estimated_cost: $99999999999999}", "out_of_range", "write at most 10000000"),
+        ("resources: {disk_gb: 99999999999999999999GB}", "out_of_range", "write for example 24GB or 2TB"),
+        ("resources: {cpu_cores: 99999}", "out_of_range", "write at most 16384"),
+        ("constraints: {maximum_runtime_seconds: 9999999999999 parsecs}", "bad_unit", "write for example 90s"),
+        (f"labels: {{a: {'x' * 300}}}", "too_large", "keep it to 256 characters at most"),
+    ],
+)
+def test_a_bound_is_told_as_a_bound(written: str, code: str, fix: str) -> None:
+    found = only(PROCESS + written)
+    assert found.code == code
+    assert found.fix.startswith(fix)
+
+
+def test_a_warning_proposes_only_what_can_be_done_today() -> None:
+    parsed = parse(PROCESS + "environment: {API_KEY: q8Zr2Lk0Vw9Xy3Tb7}", now_ms=0)
+    assert not isinstance(parsed, tuple)
+    assert "from a file on its machine" in parsed.warnings[0].fix
