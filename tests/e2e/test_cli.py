@@ -1,7 +1,9 @@
 """The command line as a person and a script use it: real processes, one data folder, exit codes that tell."""
 
+import contextlib
 import io
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -90,6 +92,40 @@ def test_looking_at_a_workload(shell: Shell, done: str) -> None:
     lines = shell("events", done, "--json").stdout.splitlines()
     assert [json.loads(line)["seq"] for line in lines] == sorted(json.loads(line)["seq"] for line in lines)
     assert shell.document("offers")[0]["provider"] == "local"
+
+
+def on_terminal(*arguments: str, **environment: str) -> bytes:
+    """What a process writes on a terminal, to its end."""
+    leader, follower = os.openpty()
+    kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "TERM", "FORCE_COLOR")}
+    with subprocess.Popen(
+        [sys.executable, "-m", "placet", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=follower,
+        stderr=follower,
+        env={**kept, "TERM": "xterm-256color", **environment},
+    ) as running:
+        os.close(follower)
+        shown = b""
+        with contextlib.suppress(OSError):  # how the system says that the last one has closed a terminal
+            while piece := os.read(leader, 65536):
+                shown += piece
+        os.close(leader)
+        running.wait(timeout=50)
+    return shown
+
+
+@pytest.mark.parametrize("arguments", [("ls",), ("show", "cli-life"), ("token", "create", "x")])
+def test_no_escapes_where_nobody_wants_them(shell: Shell, done: str, arguments: tuple[str, ...]) -> None:
+    assert b"\x1b[" in on_terminal(*arguments)
+    for plain in (
+        on_terminal(*arguments, NO_COLOR="1"),
+        on_terminal(*arguments, TERM="dumb"),
+        on_terminal("--no-color", *arguments),
+        on_terminal(*arguments, NO_COLOR="1", FORCE_COLOR="1"),
+    ):
+        assert plain
+        assert b"\x1b" not in plain
 
 
 def test_words_for_people(shell: Shell, done: str) -> None:

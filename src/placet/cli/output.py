@@ -1,9 +1,10 @@
 """What goes to stdout: with ``--json`` documents and nothing else, otherwise words and tables for people or pipes."""
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TextIO
 
 from placet.cli.options import Options
 from placet.cli.text import clean, one_line
@@ -26,12 +27,22 @@ STYLES = {
 }
 
 
+# Notes are written from many places, most of which know nothing of the command line's flags.
+_asked = {"plain": False}
+
+
+def styled(stream: TextIO) -> bool:
+    """May escapes be written here? Not into a pipe, and not where anybody says so: bold and dim are escapes too."""
+    unwanted = _asked["plain"] or bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+    return not unwanted and stream.isatty()
+
+
 class Output:
-    """One command's stdout."""
+    """One command's stdout. What its options say of colours holds for ``note`` as well."""
 
     def __init__(self, options: Options) -> None:
         self.json = options.json
-        self._color = options.color
+        _asked["plain"] = not options.color
         self._console: Console | None = None
 
     @property
@@ -86,7 +97,7 @@ class Output:
         self._rich().print(table)
 
     def _print(self, text: str, style: str) -> None:
-        if not self.on_terminal or not style:
+        if not styled(sys.stdout) or not style:
             sys.stdout.write(text + "\n")
             return
         from rich.text import Text
@@ -97,7 +108,8 @@ class Output:
         from rich.console import Console
 
         if self._console is None:
-            self._console = Console(no_color=not self._color, highlight=False, soft_wrap=False)
+            system: Literal["auto"] | None = "auto" if styled(sys.stdout) else None
+            self._console = Console(color_system=system, highlight=False, soft_wrap=False)
         return self._console
 
 
@@ -105,6 +117,6 @@ def note(text: str, *, style: str = "") -> None:
     """A word beside the output, on stderr; colours only on a terminal."""
     codes = {"dim": "2", "green": "32", "red": "31", "yellow": "33", "bold": "1"}
     plain = clean(text)
-    colored = sys.stderr.isatty() and style in codes
+    colored = styled(sys.stderr) and style in codes
     sys.stderr.write(f"\x1b[{codes[style]}m{plain}\x1b[0m\n" if colored else f"{plain}\n")
     sys.stderr.flush()
