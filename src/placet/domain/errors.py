@@ -5,6 +5,7 @@ PlacetError
 ├── StoreError             the store did not do what was asked
 │   ├── StoreBusy          try again, nothing was written
 │   └── SchemaMismatch     the database belongs to another version
+├── CatalogUnreadable      a source of listings gave none; what it gave before still counts
 └── ProviderError          a provider call failed
     ├── InvalidRequest     never retry the same request
     ├── AuthFailed         the provider is unusable until an operator acts
@@ -34,6 +35,14 @@ class StoreBusy(StoreError):
 
 class SchemaMismatch(StoreError):
     """The database was made by another version; run the migrations or use the matching version."""
+
+
+class CatalogUnreadable(PlacetError):
+    """A source of listings could not be read; ``fix`` says what would help."""
+
+    def __init__(self, message: str, *, fix: str) -> None:
+        super().__init__(message)
+        self.fix = fix
 
 
 class ProviderError(PlacetError):

@@ -18,6 +18,7 @@ class MemoryUnit(StrEnum):
 class Listing:
     """One line of a price list as it stands there. ``None`` means that the line does not say.
 
+    ``line`` counts from 1, in ``part`` of the source where it has several.
     ``spot_only`` is a line that speaks of spot alone, so that it lacks no other price. ``unreadable`` says why a line
     could not be read; the rest of it is then whatever could be. ``observed_ms`` is when the line was true.
     """
@@ -51,6 +52,7 @@ class Listing:
     compliance: tuple[str, ...] = ()
     observed_ms: int = 0
     line: int = 0
+    part: str = ""
     unreadable: str = ""
 
 

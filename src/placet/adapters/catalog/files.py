@@ -1,80 +1,153 @@
 """Price lists in files: the shipped demonstration catalogue, and an operator's own CSV or JSON. It judges nothing."""
 
+import asyncio
 import csv
+import io
 import json
+import os
+import stat
 from collections.abc import Iterator, Mapping
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from importlib import resources
 from pathlib import Path
+from typing import TypeAlias
 
-from placet.domain.listings import Listing, MemoryUnit
+from placet.adapters.catalog.rows import COLUMNS, listing_of, number, whole
+from placet.domain.errors import CatalogUnreadable
+from placet.domain.listings import Listing
+from placet.ports.catalog import Bounds, Found
 
 # When the shipped tables were last edited by those who keep them.
 SERVERS_EDITED_MS = 1_741_000_000_000
 SERVERLESS_EDITED_MS = 1_716_000_000_000
-FIELDS = (
-    "provider", "instance", "region", "jurisdiction", "gpu_name", "gpu_count", "gpu_memory", "gpu_memory_unit",
-    "vcpus", "memory_gb", "price_usd_per_hour", "spot_usd_per_hour", "serverless", "private", "runtimes", "compliance",
-)  # fmt: skip
+SERVERS, SERVERLESS = "fsdl_cloud_gpus.csv", "fsdl_serverless_gpus.csv"
+DEMONSTRATION = "demonstration"
+
+_Stamp: TypeAlias = tuple[int, int, int]
 
 
-class CatalogueError(Exception):
-    """A price list cannot be read; the message says where and why."""
-
-
-def demonstration() -> list[Listing]:
+class DemonstrationCatalog:
     """The GPU price tables of Full Stack Deep Learning (MIT), as shipped; prices are of 2024 and 2025."""
-    folder = resources.files("placet.adapters.catalog") / "data"
-    servers = csv.DictReader((folder / "fsdl_cloud_gpus.csv").read_text("utf-8").splitlines())
-    serverless = csv.DictReader((folder / "fsdl_serverless_gpus.csv").read_text("utf-8").splitlines())
-    return [
-        *(_fsdl(row, line, serverless=False) for line, row in enumerate(servers, 2)),
-        *(_fsdl(row, line, serverless=True) for line, row in enumerate(serverless, 2)),
-    ]
+
+    name = DEMONSTRATION
+
+    def __init__(self) -> None:
+        self._found: Found | None = None
+
+    async def read(self) -> Found:
+        if self._found is None:
+            self._found = Found(listings=tuple(await asyncio.to_thread(demonstration)))
+        return self._found
 
 
-def _fsdl(row: Mapping[str, str], line: int, *, serverless: bool) -> Listing:
-    return Listing(
-        source="demonstration",
-        provider=row["Vendor" if serverless else "Cloud"].strip().lower().replace(" ", "-"),
-        machine=(row.get("Name") or "").strip(),
-        gpu_name=row["GPU Type"].strip() or None,
-        gpu_count=_whole(row["GPUs"]),
-        gpu_memory=_least(row["GPU RAM"]),
-        vcpus=_least(row["vCPUs"]),
-        memory_gb=_least(row["RAM"]),
-        price_usd_per_hour=_number(row["Per-Hour" if serverless else "On-demand"]),
-        spot_usd_per_hour=_number(row.get("Spot") or ""),
-        serverless=serverless,
-        observed_ms=SERVERLESS_EDITED_MS if serverless else SERVERS_EDITED_MS,
-        line=line,
-    )
+class ListedCapacity:
+    """Listings that were given with the settings: the operator's private capacity."""
+
+    def __init__(self, name: str, listings: tuple[Listing, ...]) -> None:
+        self.name = name
+        self._found = Found(listings=listings)
+
+    async def read(self) -> Found:
+        return self._found
 
 
-def read_catalogue(path: Path) -> list[Listing]:
-    """An operator's own list: CSV with a header, or a JSON list of objects, with the fields of a listing.
+class FileCatalog:
+    """One file, read again when its size or date has changed."""
 
-    Raises:
-        CatalogueError: the file cannot be read, or a line has a field that is not known or not of its kind.
-    """
-    try:
-        observed_ms = int(path.stat().st_mtime * 1000)
-        text = path.read_text("utf-8-sig")
-        rows = list(_rows(path, text))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, csv.Error) as error:
-        raise CatalogueError(f"{path}: {error}") from error
-    return [_listing(path, line, row, observed_ms) for line, row in rows]
+    def __init__(self, path: Path, *, name: str, bounds: Bounds) -> None:
+        self.name = name
+        self._path, self._bounds = path, bounds
+        self._last: tuple[_Stamp, Found] | None = None
+        self._under_way: asyncio.Future[tuple[_Stamp, Found]] | None = None
+
+    async def read(self) -> Found:
+        # A thread that hangs in a dead file system cannot be ended; there is never a second one beside it.
+        if self._under_way is None or self._under_way.done():
+            self._under_way = asyncio.ensure_future(asyncio.to_thread(self._anew))
+            self._under_way.add_done_callback(_look_at)
+        self._last = await asyncio.shield(self._under_way)
+        return self._last[1]
+
+    def _anew(self) -> tuple[_Stamp, Found]:
+        try:
+            with _opened(self._path) as file:
+                status = os.fstat(file.fileno())
+                stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
+                if self._last is not None and self._last[0] == stamp:
+                    return self._last
+                data = file.read(self._bounds.bytes_max + 1)
+        except OSError as error:
+            why = error.strerror or "it cannot be read"
+            raise CatalogUnreadable(f"{self._path}: {why}", fix="check the path and its permissions") from error
+        if len(data) > self._bounds.bytes_max:
+            raise CatalogUnreadable(
+                f"{self._path} has more than {self._bounds.bytes_max} bytes",
+                fix="split it, or leave out what is not used",
+            )
+        return stamp, Found(listings=self._listings(data, status.st_mtime_ns // 1_000_000))
+
+    def _listings(self, data: bytes, observed_ms: int) -> tuple[Listing, ...]:
+        rows_max = self._bounds.rows_max
+        listings: list[Listing] = []
+        try:
+            for line, row in _rows(self._path, data.decode("utf-8-sig")):
+                if len(listings) == rows_max:
+                    raise CatalogUnreadable(f"{self._path} has more than {rows_max} rows", fix="raise its rows_max")
+                listings.append(
+                    listing_of(row, source=self.name, part=self._path.name, line=line, observed_ms=observed_ms)
+                )
+        except (UnicodeDecodeError, json.JSONDecodeError, csv.Error, RecursionError) as error:
+            kind = "JSON" if _is_json(self._path) else "CSV"
+            raise CatalogUnreadable(
+                f"{self._path}: {error}", fix=f"write it as {kind} in UTF-8, with the columns of the documentation"
+            ) from error
+        return tuple(listings)
+
+
+def _look_at(done: "asyncio.Future[tuple[_Stamp, Found]]") -> None:
+    """A failure that nobody waits for any more is known by its absence; it is not for the event loop's log."""
+    if not done.cancelled():
+        done.exception()
+
+
+def _opened(path: Path) -> io.BufferedReader:
+    """The file, if it is one: to open a pipe would wait for its writer."""
+    opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(opened).st_mode):
+        os.close(opened)
+        raise OSError(0, "not a regular file")
+    return os.fdopen(opened, "rb")
+
+
+def _is_json(path: Path) -> bool:
+    return path.suffix.lower() == ".json"
 
 
 def _rows(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, str]]]:
-    if path.suffix.lower() != ".json":
-        yield from enumerate(csv.DictReader(text.splitlines(), strict=True), 2)
+    if not _is_json(path):
+        yield from _csv_rows(path, text)
         return
     rows = json.loads(text, parse_float=str, parse_int=str)
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise CatalogueError(f"{path}: a list of objects is expected")
-    for number, row in enumerate(rows, 1):
-        yield number, {str(key): _text(value) for key, value in row.items()}
+    if not isinstance(rows, list):
+        raise CatalogUnreadable(f"{path}: a list of objects is expected", fix="write [{...}, {...}]")
+    for place, row in enumerate(rows, 1):
+        if not isinstance(row, dict):
+            raise CatalogUnreadable(f"{path}: entry {place} is no object", fix="write [{...}, {...}]")
+        yield place, {str(key): _text(value) for key, value in row.items()}
+
+
+def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, str]]]:
+    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True, restkey="", restval="")
+    header = list(reader.fieldnames or ())
+    unknown = [name for name in header if name not in COLUMNS]
+    if unknown or "provider" not in header or len(set(header)) < len(header):
+        told = f"unknown column {', '.join(map(repr, unknown))}" if unknown else "`provider` and each column once"
+        raise CatalogUnreadable(f"{path}: its header: {told}", fix=f"known columns are {', '.join(COLUMNS)}")
+    for row in reader:
+        yield (
+            reader.line_num,
+            {name: value if isinstance(value, str) else ",".join(value) for name, value in row.items()},
+        )
 
 
 def _text(value: object) -> str:
@@ -83,68 +156,37 @@ def _text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _listing(path: Path, line: int, row: Mapping[str, str], observed_ms: int) -> Listing:
-    unknown = sorted(str(name) for name in row if name not in FIELDS)
-    if unknown:
-        raise CatalogueError(f"{path}, line {line}: unknown field {', '.join(unknown)}; known are {', '.join(FIELDS)}")
-    if not row.get("provider"):
-        raise CatalogueError(f"{path}, line {line}: provider is missing")
-    values = {name: (row.get(name) or "").strip() for name in FIELDS}
-    try:
-        return Listing(
-            source=path.name,
-            provider=values["provider"],
-            machine=values["instance"],
-            region=values["region"],
-            jurisdiction=values["jurisdiction"],
-            gpu_name=values["gpu_name"] or None,
-            gpu_count=_whole(values["gpu_count"]),
-            gpu_memory=_number(values["gpu_memory"]),
-            gpu_memory_unit=MemoryUnit(values["gpu_memory_unit"] or "gb"),
-            vcpus=_number(values["vcpus"]),
-            memory_gb=_number(values["memory_gb"]),
-            price_usd_per_hour=_number(values["price_usd_per_hour"]),
-            spot_usd_per_hour=_number(values["spot_usd_per_hour"]),
-            serverless=_truth(values["serverless"]),
-            private=_truth(values["private"]),
-            runtimes=_list(values["runtimes"]) or ("container",),
-            compliance=_list(values["compliance"]),
-            observed_ms=observed_ms,
-            line=line,
-        )
-    except ValueError as error:
-        raise CatalogueError(f"{path}, line {line}: {error}") from error
+def demonstration() -> list[Listing]:
+    """The listings of the shipped tables."""
+    folder = resources.files("placet.adapters.catalog") / "data"
+    servers, serverless = (
+        csv.DictReader((folder / part).read_text("utf-8").splitlines()) for part in (SERVERS, SERVERLESS)
+    )
+    return [
+        *(_fsdl(row, line, serverless=False) for line, row in enumerate(servers, 2)),
+        *(_fsdl(row, line, serverless=True) for line, row in enumerate(serverless, 2)),
+    ]
 
 
-def _number(text: str) -> Decimal | None:
-    if not text.strip():
-        return None
-    try:
-        number = Decimal(text.strip().lstrip("$"))
-    except InvalidOperation:
-        raise ValueError(f"{text!r} is not a number") from None
-    if not number.is_finite():
-        raise ValueError(f"{text!r} is not a number")
-    return number
+def _fsdl(row: Mapping[str, str], line: int, *, serverless: bool) -> Listing:
+    return Listing(
+        source=DEMONSTRATION,
+        provider=row["Vendor" if serverless else "Cloud"].strip().lower().replace(" ", "-"),
+        machine=(row.get("Name") or "").strip(),
+        gpu_name=row["GPU Type"].strip() or None,
+        gpu_count=whole(row["GPUs"]),
+        gpu_memory=_least(row["GPU RAM"]),
+        vcpus=_least(row["vCPUs"]),
+        memory_gb=_least(row["RAM"]),
+        price_usd_per_hour=number(row["Per-Hour" if serverless else "On-demand"]),
+        spot_usd_per_hour=number(row.get("Spot") or ""),
+        serverless=serverless,
+        observed_ms=SERVERLESS_EDITED_MS if serverless else SERVERS_EDITED_MS,
+        line=line,
+        part=SERVERLESS if serverless else SERVERS,
+    )
 
 
 def _least(text: str) -> Decimal | None:
     """What these tables give as ``16``, ``16GB`` or ``4-6``, of which the lower end is taken."""
-    return _number(text.split("-")[0].upper().removesuffix("GB"))
-
-
-def _whole(text: str) -> int | None:
-    number = _number(text)
-    if number is not None and number != int(number):
-        raise ValueError(f"{text!r} is not a whole number")
-    return None if number is None else int(number)
-
-
-def _truth(text: str) -> bool:
-    if text.lower() not in ("", "true", "false", "yes", "no", "1", "0"):
-        raise ValueError(f"{text!r} is neither true nor false")
-    return text.lower() in ("true", "yes", "1")
-
-
-def _list(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())
+    return number(text.split("-")[0].upper().removesuffix("GB"))
