@@ -209,9 +209,9 @@ def load_settings(config: Path | None = None, overrides: Mapping[str, object] | 
     Raises:
         SettingsError: a file cannot be read, or something in it or in the environment is wrong.
     """
-    if config is not None and not config.is_file():
-        raise SettingsError(f"{config}: there is no such file")
     path = config or places.config_path(os.environ)
+    if (config is not None or os.environ.get("PLACET_CONFIG")) and not path.is_file():
+        raise SettingsError(f"{path}: {'this is not a file' if path.exists() else 'there is no such file'}")
     _refuse_unknown_variables(os.environ)
 
     class Located(Settings):

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from placet.cli.commands.table import COMMANDS, GROUPS
 from placet.cli.main import run
 from placet.contract.words import LogStream, Scope, WorkloadState
 from tests.support.served import Served, served
@@ -59,6 +60,7 @@ class Shell:
 def shell(server: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
     monkeypatch.setenv("PLACET_DATA_DIR", str(server.data))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("PLACET_CONFIG", "")  # none; --config sets it in this process, and the patch takes it back
     monkeypatch.chdir(tmp_path)
     return Shell(tmp_path, monkeypatch, capsys)
 
@@ -281,6 +283,45 @@ def test_a_word_outside_a_closed_list_is_told_the_list(
     told = shell(*arguments).stderr
     assert "'bogus' is not one of" in told
     assert all(word in told for word in allowed)
+
+
+EVERY_COMMAND = [
+    *[(entry.name,) for entry in COMMANDS],
+    *[(group.name, entry.name) for group in GROUPS for entry in group.commands],
+]
+NEEDED = {"show": "x", "logs": "x", "events": "x", "account": "x", "result": "x", "cancel": "x", "retry": "x",
+          "wait": "x", "validate": "x", "init": "-", "create": "x", "revoke": "x", "get": "x"}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", EVERY_COMMAND, ids=" ".join)
+def test_settings_that_cannot_be_read_are_refused_by_every_command(shell: Shell, command: tuple[str, ...]) -> None:
+    (shell.folder / "words.toml").write_text("root:x:0:0:root:/root:/bin/sh\n")
+    (shell.folder / "wrong.toml").write_text("[server]\nport = 'many'\n")
+    given = (
+        [NEEDED["get"]] if command == ("artifacts", "ls") else [NEEDED[command[-1]]] if command[-1] in NEEDED else []
+    )
+    for named, why in (
+        ("none.toml", "there is no such file"),
+        (".", "this is not a file"),
+        ("words.toml", "at line 1"),
+        ("wrong.toml", "server.port"),
+    ):
+        flagged = shell(*command, *given, "--config", named)
+        shell.patch.setenv("PLACET_CONFIG", named)
+        told = shell(*command, *given)
+        shell.patch.delenv("PLACET_CONFIG")
+        for ended in (flagged, told):
+            assert (ended.returncode, ended.stdout) == (2, "")
+            assert "[bad_settings]" in ended.stderr
+            assert why in ended.stderr
+            assert "check --config and PLACET_CONFIG" in ended.stderr
+
+
+def test_settings_that_can_be_read_hinder_nobody(shell: Shell, done: str) -> None:
+    (shell.folder / "good.toml").write_text("[server]\nport = 0\n")
+    assert shell("show", "last", "--config", "good.toml").returncode == 0
+    shell.patch.setenv("PLACET_CONFIG", "good.toml")
+    assert shell("show", "last").returncode == 0
 
 
 def test_mistakes_in_a_file_come_with_their_lines(shell: Shell) -> None:

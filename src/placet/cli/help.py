@@ -9,12 +9,19 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
+from placet.cli.settings import check_named
+
 ARGUMENTS, OPTIONS, COMMANDS = "Arguments", "Options", "Commands"
 NAMES_WIDTH = 30
 
 
 class Leaf(TyperCommand):
-    """A command that lists its options by panel."""
+    """A command that lists its options by panel, and runs under settings that can be read."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Called by Typer with everything parsed."""
+        check_named(ctx.obj)
+        return super().invoke(ctx)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Called by Typer for its help text."""

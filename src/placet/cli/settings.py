@@ -1,5 +1,6 @@
-"""The settings of a server that this command line starts."""
+"""The settings of a server that this command line starts, or that are named for one that is there."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,8 +22,19 @@ def settings_for(options: Options, overrides: dict[str, object] | None = None) -
     try:
         return load_settings(options.config, named)
     except SettingsError as error:
-        fix = "see the reference of settings; `placet doctor` shows which folder is used"
+        named_file = options.config is not None or os.environ.get("PLACET_CONFIG")
+        fix = f"{'check --config and PLACET_CONFIG; ' if named_file else ''}the reference of settings lists them all"
         raise Stop("bad_settings", str(error), fix, Exit.REFUSED) from error
+
+
+def check_named(options: Options) -> None:
+    """Refuses settings that somebody names and nobody can read, also where this command would not need them.
+
+    Raises:
+        Stop: the file of ``--config`` or ``PLACET_CONFIG`` is missing, or is none with settings.
+    """
+    if options.config is not None or os.environ.get("PLACET_CONFIG"):
+        settings_for(options)
 
 
 def shown(path: Path) -> str:
