@@ -1,5 +1,6 @@
 """Commands that only look: lists, one workload, its account, its result, offers."""
 
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +16,7 @@ from placet.contract.quantities import format_bytes, format_duration_ms, format_
 from placet.contract.words import WorkloadState
 
 if TYPE_CHECKING:
-    from placet.contract.api import WorkloadSummary, WorkloadView
+    from placet.contract.api import AttemptView, WorkloadSummary, WorkloadView
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="Id, unique beginning, name, or `last`.")]
 
@@ -88,7 +89,7 @@ def _attempts(output: Output, view: "WorkloadView") -> None:
             one.placement.offer,
             one.exit_code,
             one.failure.cause.code if one.failure else "",
-            format_duration_ms(sum(one.phases_ms.values())),
+            took(one),
             format_money(Decimal(one.cost_usd)),
         )
         for one in view.attempt_list
@@ -96,6 +97,19 @@ def _attempts(output: Output, view: "WorkloadView") -> None:
     if rows:
         output.say("")
         output.table(("Attempt", "State", "Offer", "Exit code", "Cause", "Took", "Cost"), rows)
+
+
+def took(one: "AttemptView") -> str:
+    """How long an attempt took, as far as that is known: nobody measured one that was lost."""
+    if one.phases_ms:
+        return format_duration_ms(sum(one.phases_ms.values()))
+    if one.finished_at is None:
+        return "-"
+    if one.started_at is None:
+        return "unknown"
+    last = datetime.fromisoformat(one.exited_at or one.finished_at)
+    span_ms = (last - datetime.fromisoformat(one.started_at)) // timedelta(milliseconds=1)
+    return f"{'' if one.exited_at else 'at most '}{format_duration_ms(max(0, span_ms))}"
 
 
 def account(context: typer.Context, workload: Id) -> None:
