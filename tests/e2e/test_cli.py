@@ -4,8 +4,11 @@ import contextlib
 import io
 import json
 import os
+import re
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +16,8 @@ from typing import Any
 
 import pytest
 
+import placet
+from placet.cli import supervisor
 from placet.cli.commands.table import COMMANDS, GROUPS
 from placet.cli.main import run
 from placet.contract.words import LogStream, Scope, WorkloadState
@@ -345,6 +350,73 @@ def test_validate_tells_of_all_files(shell: Shell) -> None:
     told = shell.document("validate", "good.json", "bad.yaml", code=2)
     assert [one["valid"] for one in told] == [True, False]
     assert shell("validate", "-", given='{"runtime": {"type": "process", "command": ["true"]}}').returncode == 0
+
+
+def test_doctor_says_hello_to_the_supervisor(shell: Shell, done: str, tmp_path: Path) -> None:
+    def told(data: Path) -> dict[str, str]:
+        found = shell.document("doctor", "--data-dir", str(data))["findings"]
+        return next(one for one in found if one["name"] == "supervisor")
+
+    here = told(Path(os.environ["PLACET_DATA_DIR"]))
+    assert here["state"] == "ok"
+    assert re.match(rf"version {placet.__version__}, protocol 1, [0-9]+ attempts live, [0-9]+ kept", here["found"])
+    elsewhere = tmp_path / "data"
+    assert told(elsewhere)["state"] == "off"
+    home = elsewhere / "local" / "supervisor"
+    home.mkdir(parents=True)
+    (home / "lock").write_text("4242\n")
+    shell.patch.setattr(supervisor, "ANSWER_WITHIN_S", 0.1)
+    with answering(home, b"") as listening:
+        silent = told(elsewhere)
+        listening.close()
+    assert (silent["state"], "no answer within 0.1 s" in silent["found"]) == ("warning", True)
+    assert "process 4242" in silent["fix"]
+    assert told(elsewhere)["state"] == "off"  # the socket is there, and nobody behind it
+
+
+@pytest.mark.parametrize(
+    ("answer", "state", "found"),
+    [
+        (
+            b'{"hint": "capacity"}\n{"id": 1, "ok": {"protocol": 1, "live": 2}}\n',
+            "warning",
+            "version unknown, protocol 1",
+        ),
+        (b'{"id": 1, "refused": {"code": "unknown_verb"}}\n', "warning", "what listens there is no supervisor"),
+        (b"HTTP/1.1 400 Bad Request\r\n", "warning", "its answer cannot be read"),
+    ],
+)
+def test_doctor_is_not_misled_by_strangers(shell: Shell, tmp_path: Path, answer: bytes, state: str, found: str) -> None:
+    home = tmp_path / "data" / "local" / "supervisor"
+    home.mkdir(parents=True)
+    shell.patch.setattr(supervisor, "ANSWER_WITHIN_S", 5.0)
+    with answering(home, answer):
+        told = shell.document("doctor", "--data-dir", str(tmp_path / "data"))["findings"]
+    one = next(one for one in told if one["name"] == "supervisor")
+    assert one["state"] == state
+    assert found in one["found"]
+
+
+@contextlib.contextmanager
+def answering(home: Path, answer: bytes) -> Iterator[socket.socket]:
+    """Somebody who listens where a supervisor would, says this to the first who comes, and no more."""
+    with socket.socket(socket.AF_UNIX) as listening, contextlib.chdir(home):
+        listening.bind("sock")
+        listening.listen()
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                caller, _ = listening.accept()
+                with caller:
+                    caller.recv(1000)
+                    caller.sendall(answer)
+                    caller.recv(1000)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        with contextlib.chdir("/"):
+            yield listening
+        thread.join(timeout=10)
 
 
 def test_doctor_and_schema_need_no_server(shell: Shell) -> None:

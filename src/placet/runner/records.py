@@ -163,6 +163,17 @@ def read_record(path: str) -> Json | None:
     return document if isinstance(document, dict) else None
 
 
+def placet_version() -> str:
+    """The version of the Placet that these files belong to, which is not imported here; empty when unknown."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    try:
+        with open(os.path.join(package, "__init__.py"), encoding="utf-8") as file:
+            named = [line.split('"')[1] for line in file if line.startswith("__version__ = ")]
+    except (OSError, IndexError):
+        return ""
+    return named[0] if named else ""
+
+
 def boot_id() -> str:
     """Names this boot of the machine: after a change nothing of what ran before is alive."""
     try:

@@ -106,12 +106,14 @@ class Desk:
         world = self._world
         return {
             "protocol": PROTOCOL,
+            "version": world.version,
             "boot_id": world.boot_id,
             "host": world.host,
             "supervisor": world.identity,
             "mechanisms": world.mechanisms(),
             "capacity": world.capacity.document(),
             "live": self.keeper.live_count,
+            "kept": len(self.keeper.attempts),
         }
 
     def _configure(self, connection: Connection, document: Json) -> Json:

@@ -10,7 +10,7 @@ from placet.runner.capacity import Capacity
 from placet.runner.groups import Groups
 from placet.runner.loop import Loop
 from placet.runner.processes import become_subreaper
-from placet.runner.records import Layout, boot_id, wall_ms
+from placet.runner.records import Layout, boot_id, placet_version, wall_ms
 from placet.runner.spawn import Spawner
 
 TYPE_CHECKING = False
@@ -52,6 +52,7 @@ class World:
         self.layout = layout
         self.loop = Loop()
         self.boot_id = boot_id()
+        self.version = placet_version()
         self.host = socket.gethostname()
         self.identity = f"{self.boot_id[:8]}.{os.getpid()}.{wall_ms()}"
         self.subreaper = become_subreaper()

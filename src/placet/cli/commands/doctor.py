@@ -12,9 +12,13 @@ from pathlib import Path
 
 import typer
 
+import placet
+from placet.cli import supervisor
 from placet.cli.exits import Exit
+from placet.cli.failures import Stop
 from placet.cli.options import Options
 from placet.cli.output import Output
+from placet.cli.settings import settings_for
 from placet.sdk import places
 from placet.sdk.location import answers
 
@@ -39,7 +43,7 @@ def doctor(context: typer.Context) -> int:
     """Look at this machine: what is here, what is missing, how to get it."""
     options: Options = context.obj
     output = Output(options)
-    findings = list(examine(options.data_dir or places.data_dir(os.environ)))
+    findings = list(examine(options.data_dir or places.data_dir(os.environ), _local_folder(options)))
     if output.json:
         output.document({"findings": [asdict(finding) for finding in findings]})
     else:
@@ -50,7 +54,15 @@ def doctor(context: typer.Context) -> int:
     return Exit.FAILED if any(finding.needed and finding.state == "missing" for finding in findings) else Exit.OK
 
 
-def examine(data: Path) -> Iterator[Finding]:
+def _local_folder(options: Options) -> Path:
+    """The supervisor's, which settings may put elsewhere; wrong settings are told by the commands they stop."""
+    try:
+        return settings_for(options).local_folder
+    except Stop:
+        return (options.data_dir or places.data_dir(os.environ)) / "local"
+
+
+def examine(data: Path, local: Path) -> Iterator[Finding]:
     """All findings, the needed ones first."""
     yield _python()
     yield _data_folder(data)
@@ -61,9 +73,7 @@ def examine(data: Path) -> Iterator[Finding]:
     yield _nvml()
     yield _postgresql()
     yield _process("server", places.socket_path(data), "commands that need one start it in the background")
-    yield _process(
-        "supervisor", data / "local" / "supervisor" / "sock", "it is started with the first attempt on this machine"
-    )
+    yield _supervisor(local)
 
 
 def _python() -> Finding:
@@ -171,6 +181,33 @@ def _postgresql() -> Finding:
         name="postgresql driver",
         state="ok" if here else "off",
         found="psycopg" if here else "not installed; needed only for several servers: pip install 'placet[postgres]'",
+    )
+
+
+def _supervisor(local: Path) -> Finding:
+    name = "supervisor"
+    try:
+        told = supervisor.hello(local)
+    except supervisor.Silent as silent:
+        return Finding(
+            name=name,
+            state="warning",
+            found=f"{local / 'supervisor'}: {silent}",
+            means="attempts on this machine can be neither started nor watched",
+            fix=f"see {local / 'supervisor' / 'log'}; to end process {supervisor.process_id(local)} ends its attempts",
+        )
+    if told is None:
+        return Finding(
+            name=name, state="off", found="not running; it is started with the first attempt on this machine"
+        )
+    same = told.version == placet.__version__
+    return Finding(
+        name=name,
+        state="ok" if same else "warning",
+        found=f"version {told.version or 'unknown'}, protocol {told.protocol}, "
+        f"{told.live} attempts live, {told.kept} kept",
+        means="it is of another version of Placet, and goes on while it has something to watch",
+        fix="let its attempts end; after a while of nothing to do it leaves, and the next one is of this version",
     )
 
 
