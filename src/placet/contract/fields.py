@@ -292,6 +292,28 @@ def _dotted_version(parts_most: int, example: str, *, parts_least: int = 1) -> C
     return check
 
 
+_PYTHON = r"3\.(0|[1-9][0-9]{0,4})(\.(0|[1-9][0-9]{0,4}))?"
+# The oldest that an environment is made with.
+_PYTHON_MINOR_LEAST = 8
+_any_python = _dotted_version(3, "3.12", parts_least=2)
+
+
+def _python_version(value: object) -> str:
+    """A Python that an environment can be made with: 3.8 or newer, with or without the last number."""
+    text = _any_python(value)
+    match = re.fullmatch(_PYTHON, text, re.ASCII)
+    if match is not None and int(match[1]) >= _PYTHON_MINOR_LEAST:
+        return text
+    raise refusal(
+        Found(
+            code="out_of_range",
+            what=f"{shown(text)} is not a Python that is made here",
+            why=f"environments are made with Python 3.{_PYTHON_MINOR_LEAST} and newer",
+            fix=f'write "3.{_PYTHON_MINOR_LEAST}" or a newer one, for example "3.12"',
+        )
+    )
+
+
 def _requirement(value: object) -> str:
     text = text_value(value).strip()
     name = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?(?:\[[A-Za-z0-9._, -]{1,100}\])?"
@@ -440,8 +462,8 @@ ModelId = Annotated[
 PythonVersion = Annotated[
     str,
     *_kind(
-        _dotted_version(3, "3.12", parts_least=2),
-        {"type": "string", "examples": ["3.12"]},
+        _python_version,
+        {"type": "string", "pattern": r"^3\.([89]|[1-9][0-9]{1,4})(\.(0|[1-9][0-9]{0,4}))?$", "examples": ["3.12"]},
     ),
 ]
 ComputeCapability = Annotated[

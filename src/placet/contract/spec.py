@@ -95,7 +95,9 @@ class PythonRuntime(Part):
         json_schema_extra=BEHAVIOUR,
     )
     python_version: fields.PythonVersion | None = Field(
-        default=None, description="Which Python; else the one that Placet runs on.", json_schema_extra=STRICT
+        default=None,
+        description="Which Python, 3.8 or newer; else the one that Placet runs on.",
+        json_schema_extra=STRICT,
     )
     working_directory: fields.AnyPath | None = Field(
         default=None, description="Where the script starts; else its work folder.", json_schema_extra=BEHAVIOUR

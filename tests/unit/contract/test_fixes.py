@@ -3,7 +3,7 @@
 import pytest
 
 from placet.contract import limits
-from placet.contract.parse import parse
+from placet.contract.parse import Parsed, parse
 from placet.domain.problems import Problem
 
 PROCESS = "runtime: {type: process, command: [x]}\n"
@@ -50,7 +50,31 @@ def test_a_bound_is_told_as_a_bound(written: str, code: str, fix: str) -> None:
     assert found.fix.startswith(fix)
 
 
+PYTHON = "runtime: {{type: python, script: a.py, python_version: {}}}\n"
+
+
+@pytest.mark.parametrize("version", ["2.7", "3.7", "3.7.17", "3.0", "4.0", "3.08", "0.1", "99999.1", "3.8.01"])
+def test_a_python_that_no_environment_is_made_with(version: str) -> None:
+    found = only(PYTHON.format(f'"{version}"'))
+    assert (found.code, found.field) == ("out_of_range", "runtime.python_version")
+    assert '"3.8" or a newer one' in found.fix
+    assert version in found.what
+
+
+@pytest.mark.parametrize("version", ["2.7", "3.12", '"3"', '"new"', '""', '"3.12rc1"', '"3.12.1.1"', '">=3.8"', "[3]"])
+def test_what_is_no_version_of_python_at_all(version: str) -> None:
+    found = only(PYTHON.format(version))
+    assert (found.code, found.field) == ("wrong_type" if version == "[3]" else "bad_value", "runtime.python_version")
+
+
+@pytest.mark.parametrize("version", ["3.8", "3.8.0", "3.10", "3.12.7", "3.100"])
+def test_pythons_that_are_accepted(version: str) -> None:
+    parsed = parse(PYTHON.format(f'"{version}"'), now_ms=0)
+    assert isinstance(parsed, Parsed)
+    assert parsed.spec.runtime.python_version == version
+
+
 def test_a_warning_proposes_only_what_can_be_done_today() -> None:
     parsed = parse(PROCESS + "environment: {API_KEY: q8Zr2Lk0Vw9Xy3Tb7}", now_ms=0)
-    assert not isinstance(parsed, tuple)
+    assert isinstance(parsed, Parsed)
     assert "from a file on its machine" in parsed.warnings[0].fix
