@@ -128,6 +128,19 @@ def test_an_interrupt_may_cancel(place: Place, number: signal.Signals) -> None:
     assert not answers(place.socket)
 
 
+def test_a_reader_that_leaves_is_an_interrupt(place: Place) -> None:
+    with place.start("run", "--name", "talker", "--", "yes") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "y\n"
+        process.stdout.close()
+        assert process.stderr is not None
+        told = process.stderr.read()
+    assert process.returncode == 5, told
+    assert "placet cancel wl_" in told
+    assert place.run("cancel", "talker")[0] == 0
+    assert place.run("wait", "talker")[0] == 3
+
+
 def test_on_a_terminal_an_interrupt_asks_and_foreign_colours_stay_out(place: Place) -> None:
     ours, theirs = pty.openpty()
     process = subprocess.Popen(

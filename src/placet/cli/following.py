@@ -1,10 +1,13 @@
 """Follows a workload on a terminal: its moves as short notes, its logs as they come, to its end."""
 
 import queue
+import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FrameType
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from placet.cli.output import note
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
 
 # Between the readers and the terminal; a full queue makes the readers wait, not the memory grow.
 QUEUED_MAX = 64
+# A signal that comes just before a thread begins to wait does not end the wait; so no wait is long.
+NOTICE_S = 0.25
 TOLD = {"workload.moved", "workload.waiting_on", "workload.desired"}
 TOLD_OF_ATTEMPTS = {"lost", "refused", "unknown"}
 
@@ -41,6 +46,11 @@ class Ended:
 
     reader: str
     error: Exception | None = None
+
+
+@dataclass(frozen=True)
+class Interrupted:
+    """The person, or whoever ends processes here, wants to leave."""
 
 
 class Screen(Protocol):
@@ -82,27 +92,72 @@ class Follower:
         self._id = workload_id
         self._screen = screen
         self._quiet = quiet
-        self._queue: queue.Queue[Happened | Logged | Ended] = queue.Queue(QUEUED_MAX)
+        # A SimpleQueue may be put to by a signal handler, whatever the thread it interrupts is doing; a Queue may not.
+        self._queue: queue.SimpleQueue[Happened | Logged | Ended | Interrupted] = queue.SimpleQueue()
+        self._room = threading.Semaphore(QUEUED_MAX)
         self._readers: set[str] = set()
         self._next_epoch = first_epoch
         self._begun = False
 
     def follow(self) -> None:
-        """Returns at the end of the workload and of its logs. May be called again after an interrupt: it goes on."""
+        """Returns at the end of the workload and of its logs; the main thread calls it.
+
+        Raises ``KeyboardInterrupt`` between two pieces, never within one, and may then be called again: it goes on.
+        """
         if not self._begun:
             self._begun = True
             self._start("events", self._read_events)
-        while self._readers:
-            match self._queue.get():
-                case Ended(reader=reader, error=error):
-                    self._readers.discard(reader)
-                    if error is not None:
-                        raise error
-                case Happened(event):
-                    self._event(event)
-                case Logged(piece):
-                    assert self._screen is not None
+        with self._interrupts_queued():
+            while self._readers:
+                try:
+                    self._take(self._queue.get(timeout=NOTICE_S))
+                except queue.Empty:
+                    continue
+
+    def mute(self) -> None:
+        """Show no more logs: nobody reads them."""
+        self._screen = None
+
+    def _take(self, came: Happened | Logged | Ended | Interrupted) -> None:
+        match came:
+            case Ended(reader=reader, error=error):
+                self._readers.discard(reader)
+                if error is not None:
+                    raise error
+            case Happened(event):
+                self._room.release()
+                self._event(event)
+            case Logged(piece):
+                self._room.release()
+                if self._screen is not None:
                     self._screen.show(piece)
+            case Interrupted():
+                raise KeyboardInterrupt
+
+    @contextmanager
+    def _interrupts_queued(self) -> Iterator[None]:
+        """An exception that a signal throws anywhere may be thrown inside a lock, which then nobody ever frees.
+
+        So the first signal waits its turn in the queue. A second one, or one that finds us stuck in a write, is thrown.
+        """
+        pending = False
+
+        def interrupt(number: int, frame: FrameType | None) -> None:
+            nonlocal pending
+            if pending:
+                before[signal.Signals(number)](number, frame)
+            pending = True
+            self._queue.put(Interrupted())
+
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {number: handler for number, handler in handlers.items() if callable(handler)}
+        for number in before:
+            signal.signal(number, interrupt)
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     def _event(self, event: "EventView") -> None:
         if not self._quiet:
@@ -134,8 +189,10 @@ class Follower:
 
     def _read_events(self) -> None:
         for event in self._client.events(self._id, follow=True):
+            self._room.acquire()
             self._queue.put(Happened(event))
 
     def _read_logs(self, epoch: int) -> None:
         for piece in self._client.logs(self._id, stream="all", epoch=epoch, follow=True):
+            self._room.acquire()
             self._queue.put(Logged(piece))

@@ -37,13 +37,14 @@ def run(arguments: list[str]) -> int:
     from placet.cli import failures
 
     line = hoist(arguments)
+    code: int | None = None
     try:
         code = build(line)(args=list(line.words), prog_name="placet", standalone_mode=False)
         sys.stdout.flush()
         return int(code or Exit.OK)
     except BrokenPipeError:
         _let_go_of_stdout()
-        return Exit.OK
+        return int(code or Exit.OK)
     except BaseException as error:  # the one handler of the program
         if line.debug and not isinstance(error, SystemExit):
             raise

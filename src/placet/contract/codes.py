@@ -417,7 +417,7 @@ _REQUESTS = (
         _R,
         "too_many_requests",
         "Too many requests",
-        "The rate or number of open streams exceeds its limit.",
+        "The number of open streams, or of wrong tokens from one address, exceeds its limit.",
         "Wait as long as Retry-After says.",
         status=429,
     ),
@@ -435,6 +435,14 @@ _REQUESTS = (
         "Not available now",
         "The server is starting, stopping or cannot reach its store; nothing was done.",
         "Try again soon with the same idempotency key.",
+        status=503,
+    ),
+    _code(
+        _R,
+        "commit_unknown",
+        "Carried out or not",
+        "The store broke off while it was writing; the request was carried out whole or not at all.",
+        "Repeat it with the same idempotency key; without one, look first.",
         status=503,
     ),
 )

@@ -4,6 +4,7 @@ PlacetError
 ├── ForbiddenMove          a bug: a state move outside the table
 ├── StoreError             the store did not do what was asked
 │   ├── StoreBusy          try again, nothing was written
+│   ├── StoreUnknown       it broke off at the commit; written or not, look before anything else
 │   └── SchemaMismatch     the database belongs to another version
 ├── CatalogUnreadable      a source of listings gave none; what it gave before still counts
 └── ProviderError          a provider call failed
@@ -31,6 +32,10 @@ class StoreError(PlacetError):
 
 class StoreBusy(StoreError):
     """The store is busy; nothing was written and the same request may be repeated."""
+
+
+class StoreUnknown(StoreError):
+    """The store broke off while it was committing; all that was asked is written or nothing, nobody knows which."""
 
 
 class SchemaMismatch(StoreError):

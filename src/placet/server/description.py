@@ -74,9 +74,9 @@ def _responses(door: Door) -> dict[int | str, dict[str, Any]]:
         shown[door.status]["content"] = {door.media_type: {}}
     if door.streams:
         shown[door.status]["content"] = {"text/event-stream": {"schema": {"type": "string"}}}
-    refusals: tuple[Code, ...] = (*door.refusals, problems.INTERNAL, problems.UNAVAILABLE)
+    refusals: tuple[Code, ...] = (*door.refusals, problems.INTERNAL, problems.UNAVAILABLE, problems.COMMIT_UNKNOWN)
     if door.scope:
-        refusals = (*refusals, problems.BAD_REQUEST, problems.UNAUTHORIZED, problems.FORBIDDEN)
+        refusals = (*refusals, problems.BAD_REQUEST, problems.UNAUTHORIZED, problems.FORBIDDEN, problems.TOO_MANY)
     for refusal in refusals:
         known = shown.setdefault(refusal.status, {"model": api.ProblemDetails, "description": ""})
         known["description"] = f"{known['description']}; {refusal.code}".removeprefix("; ")

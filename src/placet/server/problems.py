@@ -27,6 +27,7 @@ RANGE = CODES["range_not_satisfiable"]
 TOO_MANY = CODES["too_many_requests"]
 INTERNAL = CODES["internal_error"]
 UNAVAILABLE = CODES["unavailable"]
+COMMIT_UNKNOWN = CODES["commit_unknown"]
 
 
 @dataclass(eq=False)

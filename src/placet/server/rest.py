@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from placet.domain.errors import StoreBusy
+from placet.domain.errors import StoreBusy, StoreUnknown
 from placet.server import operating, outputs, problems, workloads
 from placet.server.description import describe
 from placet.server.doors import Doors
@@ -16,6 +16,7 @@ from placet.server.edge import REQUEST_ID, ROUTE, Edge
 from placet.server.table import PRINCIPAL, Door, Route, admit
 from placet.server.tokens import TokenGate
 
+SOON: Final = {"retry-after": "1"}
 # `{name}` is one part of a path, `{name:path}` all that is left of it.
 PARAMETER: Final = re.compile(r"\{(\w+)(:path)?\}", re.ASCII)
 
@@ -61,7 +62,9 @@ class Rest:
         except problems.Refusal as refusal:
             response = _problem(request, refusal)
         except StoreBusy:
-            response = _problem(request, problems.Refusal(problems.UNAVAILABLE, headers={"retry-after": "1"}))
+            response = _problem(request, problems.Refusal(problems.UNAVAILABLE, headers=SOON))
+        except StoreUnknown:
+            response = _problem(request, problems.Refusal(problems.COMMIT_UNKNOWN, headers=SOON))
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:

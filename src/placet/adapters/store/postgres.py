@@ -21,7 +21,7 @@ from sqlalchemy.pool import NullPool
 from placet.adapters.store import schema
 from placet.adapters.store.link import Link, Step
 from placet.adapters.store.sql import Statements
-from placet.domain.errors import StoreBusy, StoreError
+from placet.domain.errors import StoreBusy, StoreError, StoreUnknown
 
 T = TypeVar("T")
 
@@ -144,7 +144,7 @@ class Postgres:
     def translate(self, error: Exception, *, committing: bool) -> StoreError:
         # Before the commit everything is undone by the loss of the connection; after it was sent, nobody knows.
         passing = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError | LockNotAvailable | OSError)
-        told: type[StoreError] = StoreBusy if passing and not committing else StoreError
+        told: type[StoreError] = (StoreUnknown if committing else StoreBusy) if passing else StoreError
         fault = told(f"{type(error).__name__}: {str(error).strip()}" + (" (at commit)" if committing else ""))
         fault.__cause__ = error
         return fault

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from placet.adapters.store.link import Database, Link
-from placet.domain.errors import StoreError
+from placet.domain.errors import StoreBusy
 
 T = TypeVar("T")
 
@@ -25,11 +25,11 @@ class Readers:
     async def read(self, act: Callable[[Link], T], *, one_moment: bool = False) -> T:
         """What ``act`` reads; with ``one_moment`` all its statements see the same state of the database."""
         if not self._open:
-            raise StoreError("the store is closed")
+            raise StoreBusy("the store is closed")
         try:
             reading = asyncio.get_running_loop().run_in_executor(self._pool, self._read, act, one_moment)
         except RuntimeError as error:  # closed in this very moment, by another thread
-            raise StoreError("the store is closed") from error
+            raise StoreBusy("the store is closed") from error
         return await reading
 
     def close(self) -> None:

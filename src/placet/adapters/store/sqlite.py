@@ -18,7 +18,7 @@ from sqlalchemy.pool import NullPool
 from placet.adapters.store import schema
 from placet.adapters.store.link import Link
 from placet.adapters.store.sql import Statements
-from placet.domain.errors import StoreBusy, StoreError
+from placet.domain.errors import StoreBusy, StoreError, StoreUnknown
 
 T = TypeVar("T")
 
@@ -125,8 +125,8 @@ class Sqlite:
 
     def translate(self, error: Exception, *, committing: bool) -> StoreError:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        told: type[StoreError] = StoreBusy if code in NOTHING_WRITTEN else StoreError
         # A commit that fails for lack of space or of the lock has not happened; of other failures nobody knows.
+        told: type[StoreError] = StoreBusy if code in NOTHING_WRITTEN else StoreUnknown if committing else StoreError
         fault = told(f"{type(error).__name__}: {error}" + (" (at commit)" if committing else ""))
         fault.__cause__ = error
         return fault

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from placet.adapters.store.batch import Item, groups
 from placet.adapters.store.link import Database, Link
-from placet.domain.errors import StoreError
+from placet.domain.errors import StoreBusy, StoreError
 
 TRIES = 4
 BATCH_ITEMS_MAX = 1_000
@@ -52,7 +52,7 @@ class Writer:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         with self._gate:
             if not self._open:
-                raise StoreError("the store is closed")
+                raise StoreBusy("the store is closed")
             self._queue.put((items, future))
         await future
 

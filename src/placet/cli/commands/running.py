@@ -80,6 +80,9 @@ def _followed(follower: Follower, client: "Client", workload_id: str, on_interru
             return True
         except KeyboardInterrupt:
             decision = OnInterrupt.DETACH if cancelled else _decision(on_interrupt)
+        except BrokenPipeError:  # whoever read our output has left; there may be a terminal, but nobody at it
+            follower.mute()
+            decision = on_interrupt if on_interrupt is OnInterrupt.CANCEL else OnInterrupt.DETACH
         if decision is OnInterrupt.CANCEL:
             cancelled = True
             note("\nplacet: cancelling; Ctrl-C again leaves it to end by itself", style="yellow")
