@@ -1,31 +1,39 @@
 """The composition root: the only place where concrete things meet. It decides nothing."""
 
 import asyncio
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from placet.adapters.ambient import RandomIds, SystemClock
+from placet.adapters.ambient import RandomIds, SystemClock, chance
 from placet.adapters.artifacts.files import FileArtifacts
+from placet.adapters.catalog.files import DemonstrationCatalog, FileCatalog, ListedCapacity
 from placet.adapters.catalog.models import HUB, ModelCatalog
 from placet.adapters.inputs import LocalInputs
 from placet.adapters.providers.local import local_provider
 from placet.adapters.store import make_store, migrate
-from placet.config import Settings
+from placet.config import PrivateSettings, Settings
 from placet.contract.canonical import body_digest, spec_digest
 from placet.contract.support import unsupported
 from placet.domain.errors import StoreError
+from placet.domain.listings import Listing
+from placet.domain.offers import Trust
 from placet.domain.problems import Problem
 from placet.domain.spec import Spec
+from placet.domain.units import GB
+from placet.engine.catalogs import Catalogs, Pace, Source
 from placet.engine.effects import Effects
 from placet.engine.intake import Intake, IntakePorts
-from placet.engine.market import Market
+from placet.engine.market import Market, OwnTerms
 from placet.engine.queries import Queries, QueryPorts
 from placet.engine.reconcile import Ports, ReconcileOptions, Reconciler
+from placet.ports.catalog import Bounds, Catalog
 from placet.ports.provider import Provider
 from placet.ports.store import Store
 from placet.sdk import places
@@ -60,11 +68,13 @@ class App:
     intake: Intake
     queries: Queries
     reconciler: Reconciler
+    catalogs: Catalogs
     _loop: "asyncio.Task[None] | None" = None
 
     def begin(self, ended: Callable[[], None] = lambda: None) -> None:
         """Start moving workloads; what an earlier server left is adopted. ``ended`` is called when that stops."""
         self._loop = asyncio.create_task(self.reconciler.run(), name="reconciler")
+        self.catalogs.start()
         self._loop.add_done_callback(lambda _: ended())
 
     async def failed(self) -> BaseException | None:
@@ -81,6 +91,7 @@ class App:
 
     async def close(self) -> None:
         """Hand back what is owned and disconnect; what runs goes on running."""
+        await self.catalogs.stop()
         await self.reconciler.stop()
         if self._loop is not None:
             await asyncio.gather(self._loop, return_exceptions=True)
@@ -103,7 +114,8 @@ async def open_app(settings: Settings) -> App:
         local = local_provider(settings, clock)
         providers[local.name] = local
 
-    market = Market(providers)
+    catalogs = Catalogs(_sources(settings, clock.now_ms()), clock, chance)
+    market = Market(providers, catalogs, _own_terms(settings))
 
     def check(spec: Spec) -> tuple[Problem, ...]:
         return (*unsupported(spec), *inputs.check(spec), *models.check(spec))
@@ -146,7 +158,79 @@ async def open_app(settings: Settings) -> App:
         intake=intake,
         queries=queries,
         reconciler=reconciler,
+        catalogs=catalogs,
     )
+
+
+PRIVATE = "private"
+SHIPPED = Pace(every_s=None, within_s=30.0, stale_s=7 * 86_400.0)
+SETTLED = Pace(every_s=None, within_s=30.0, stale_s=math.inf)  # a setting does not age
+
+
+def _sources(settings: Settings, now_ms: int) -> list[Source]:
+    """Where listings come from. Of two sources that list the same, the earlier one is taken."""
+    asked = settings.catalog
+    sources: list[tuple[Catalog, Pace]] = []
+    machines = tuple(_machine(one, place, now_ms) for place, one in enumerate(asked.private, 1) if not one.offers)
+    if machines:
+        sources.append((ListedCapacity(PRIVATE, machines), SETTLED))
+    for file in asked.files:
+        pace = Pace(every_s=file.refresh_seconds, within_s=file.within_seconds, stale_s=file.stale_hours * 3600)
+        path = file.path.expanduser().absolute()
+        sources.append((FileCatalog(path, name=file.source, bounds=Bounds(rows_max=file.rows_max)), pace))
+    hunt = asked.gpuhunt
+    if hunt.enabled:
+        from placet.adapters.catalog.gpuhunt import GpuhuntCatalog  # few servers ask it
+
+        catalog = GpuhuntCatalog(
+            providers=hunt.providers,
+            folder=None if hunt.folder is None else hunt.folder.expanduser().absolute(),
+            within_s=hunt.within_seconds,
+            bounds=Bounds(rows_max=hunt.rows_max),
+        )
+        pace = Pace(every_s=hunt.refresh_seconds, within_s=hunt.within_seconds, stale_s=hunt.stale_hours * 3600)
+        sources.append((catalog, pace))
+    if asked.demonstration:
+        sources.append((DemonstrationCatalog(), SHIPPED))
+    return [Source(catalog=catalog, pace=pace) for catalog, pace in sources]
+
+
+def _machine(one: PrivateSettings, place: int, now_ms: int) -> Listing:
+    return Listing(
+        source=PRIVATE,
+        part="settings",
+        line=place,
+        provider=one.provider,
+        machine=one.instance,
+        region=one.region,
+        jurisdiction=one.jurisdiction,
+        compliance=one.compliance,
+        gpu_name=one.gpu_model or None,
+        gpu_count=one.gpu_count if one.gpu_model else None,
+        interconnect=one.interconnect,
+        vcpus=one.cpu_cores,
+        memory_gb=None if one.memory is None else Decimal(one.memory) / GB,
+        disk_gb=None if one.disk is None else Decimal(one.disk) / GB,
+        price_usd_per_hour=one.price_per_hour,
+        private=True,
+        trust=Trust.OWN,
+        observed_ms=now_ms,
+    )
+
+
+def _own_terms(settings: Settings) -> list[OwnTerms]:
+    return [
+        OwnTerms(
+            provider=one.provider,
+            source=PRIVATE,
+            offers=one.offers,
+            price_usd_per_hour=one.price_per_hour,
+            jurisdiction=one.jurisdiction,
+            compliance=one.compliance,
+        )
+        for one in settings.catalog.private
+        if one.offers
+    ]
 
 
 def _options(settings: Settings, ids: RandomIds) -> ReconcileOptions:

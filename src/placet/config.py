@@ -137,6 +137,93 @@ class ModelSettings(_Section):
     )
 
 
+class _SourceSettings(_Section):
+    within_seconds: Seconds = Field(30.0, description="Longest time for one reading.")
+    stale_hours: float = Field(168.0, gt=0, le=87_600, description="Age at which what was read is marked as stale.")
+    rows_max: int = Field(200_000, ge=1, le=5_000_000, description="A source with more rows is refused.")
+
+
+class CatalogFileSettings(_SourceSettings):
+    """A price list in a file: CSV with a header, or a JSON list of objects."""
+
+    path: Path = Field(description="The file; `.json` is JSON, anything else CSV.")
+    name: str = Field(
+        "",
+        pattern=r"^[a-z0-9._-]{0,40}$",
+        description="Name of the source; default: that of the file, in small letters.",
+    )
+    refresh_seconds: Seconds = Field(300.0, description="Pause between two looks at whether it has changed.")
+
+    @property
+    def source(self) -> str:
+        """The name of the source, the default filled in."""
+        return self.name or self.path.name.lower()
+
+
+class GpuhuntSettings(_SourceSettings):
+    """Prices of many clouds by the library gpuhunt: `pip install 'placet[gpuhunt]'`."""
+
+    enabled: bool = Field(False, description="Ask it at all.")
+    providers: tuple[str, ...] = Field(
+        (), description="Its names of the clouds to list; default: those that need no account."
+    )
+    folder: Path | None = Field(None, description="Folder with its lists, such as `aws.csv`, instead of downloads.")
+    refresh_seconds: Seconds = Field(3600.0, description="Pause between two readings.")
+    within_seconds: Seconds = Field(180.0, description="Longest time for one reading; it is ended then.")
+    stale_hours: float = Field(24.0, gt=0, le=87_600, description="Age at which what was read is marked as stale.")
+
+
+class PrivateSettings(_Section):
+    """Capacity of the operator's own: what a provider offers that is ours, or a machine that no provider offers yet."""
+
+    provider: str = Field(min_length=1, max_length=200, description="Name of the provider.")
+    offers: str = Field(
+        "",
+        max_length=200,
+        description="Pattern of the ids of its offers that are ours, such as `*-h100`. They count as reserved, at the "
+        "price given here. Without it the entry describes a machine, for comparison.",
+    )
+    price_per_hour: Decimal = Field(
+        Decimal(0), ge=0, le=1_000_000, decimal_places=6, description="US dollars per hour it counts as."
+    )
+    region: str = Field("", description="Where the machine stands.")
+    jurisdiction: str = Field("", description="Whose law holds there, such as `EU`.")
+    compliance: tuple[str, ...] = Field((), description="What it is certified for, such as `hipaa`.")
+    instance: str = Field("", description="Name of the machine.")
+    gpu_model: str = Field("", description="Its GPUs, such as `H100`.")
+    gpu_count: int = Field(1, ge=1, le=1024, description="How many of them.")
+    cpu_cores: Decimal | None = Field(None, gt=0, description="Its cores.")
+    memory: Memory | None = Field(None, description="Its main memory, such as `512GB`.")
+    disk: Memory | None = Field(None, description="Its disk, such as `2TB`.")
+    interconnect: str = Field("", description="What joins its GPUs, such as `nvlink`.")
+
+    @model_validator(mode="after")
+    def _either_offers_or_a_machine(self) -> "PrivateSettings":
+        machine = bool(self.gpu_model or self.cpu_cores)
+        if machine == bool(self.offers):
+            raise ValueError("state either offers, a pattern of ids, or the machine: gpu_model or cpu_cores")
+        return self
+
+
+class CatalogSettings(_Section):
+    """Where offers come from besides connected providers; they are for comparison, and nothing is asked by default."""
+
+    demonstration: bool = Field(
+        False, description="List the shipped GPU prices of Full Stack Deep Learning, of 2024 and 2025."
+    )
+    files: tuple[CatalogFileSettings, ...] = Field((), max_length=64, description="Price lists of your own.")
+    gpuhunt: GpuhuntSettings = Field(default_factory=GpuhuntSettings, description="")
+    private: tuple[PrivateSettings, ...] = Field((), max_length=1000, description="Capacity of your own.")
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> "CatalogSettings":
+        names = [*(file.source for file in self.files), "demonstration", "gpuhunt", "private"]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"several sources are named {', '.join(twice)}: give each file a name of its own")
+        return self
+
+
 class Settings(BaseSettings):
     """Everything a server or an embedded run needs to know."""
 
@@ -172,6 +259,7 @@ class Settings(BaseSettings):
     engine: EngineSettings = Field(default_factory=EngineSettings, description="")
     inputs: InputSettings = Field(default_factory=InputSettings, description="")
     models: ModelSettings = Field(default_factory=ModelSettings, description="")
+    catalog: CatalogSettings = Field(default_factory=CatalogSettings, description="")
     log: LogSettings = Field(default_factory=LogSettings, description="")
 
     @classmethod

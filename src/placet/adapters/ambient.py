@@ -22,6 +22,11 @@ class SystemClock:
         await asyncio.sleep(duration_s)
 
 
+def chance() -> float:
+    """A number from 0 to 1, evenly."""
+    return secrets.randbits(53) / (1 << 53)
+
+
 class RandomIds:
     """Identity from the operating system's random source."""
 

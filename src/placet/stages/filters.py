@@ -22,6 +22,7 @@ class Asked:
     """What offers are measured against.
 
     ``excluded`` offers failed this workload and are left alone for now. ``experience`` is what attempts have taught.
+    ``hypothetical`` takes what is only listed as if it were connected: for comparison, never for a dispatch.
     """
 
     spec: Spec
@@ -30,6 +31,7 @@ class Asked:
     excluded: tuple[str, ...] = ()
     spent_usd: Decimal = Decimal(0)
     experience: Experience = NO_EXPERIENCE
+    hypothetical: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,11 +49,16 @@ class Filter:
     reason: Callable[[Asked, Offer], str]
 
 
+def _judged(column: str, accept: Callable[[str], bool], table: OfferTable) -> Bits | None:
+    """``None`` also when no word of the column is refused, as then no offer is."""
+    return None if all(map(accept, table.words[column].texts)) else table.judged(column, accept)
+
+
 def _selected(column: str, chosen: Selection, table: OfferTable) -> Bits | None:
     if not chosen.allowed and not chosen.denied:
         return None
-    return table.judged(
-        column, lambda name: name not in chosen.denied and (not chosen.allowed or name in chosen.allowed)
+    return _judged(
+        column, lambda name: name not in chosen.denied and (not chosen.allowed or name in chosen.allowed), table
     )
 
 
@@ -62,11 +69,11 @@ def _not_selected(chosen: Selection, value: str, noun: str) -> str:
 
 
 def _one_of(column: str, wanted: tuple[str, ...], table: OfferTable) -> Bits | None:
-    return table.judged(column, lambda word: word in wanted) if wanted else None
+    return _judged(column, lambda word: word in wanted, table) if wanted else None
 
 
 def _all_of(column: str, wanted: tuple[str, ...], table: OfferTable) -> Bits | None:
-    return table.judged(column, lambda words: set(wanted) <= set(split(words))) if wanted else None
+    return _judged(column, lambda words: set(wanted) <= set(split(words)), table) if wanted else None
 
 
 def _lacking(wanted: tuple[str, ...], has: tuple[str, ...]) -> str:
@@ -99,7 +106,7 @@ def _gpu_model(asked: Asked, table: OfferTable) -> Bits | None:
     needs = asked.spec.resources
     if asked.demand.gpu_count == 0 or not (needs.gpu_models or needs.gpu_families):
         return None
-    return table.judged("gpu_model", lambda model: _is_wanted_model(asked, model))
+    return _judged("gpu_model", lambda model: _is_wanted_model(asked, model), table)
 
 
 def _gpu_model_reason(asked: Asked, offer: Offer) -> str:
@@ -131,7 +138,7 @@ def _version(column: str, wanted: str | None, table: OfferTable) -> Bits | None:
     if wanted is None:
         return None
     least = version_key(wanted)
-    return table.judged(column, lambda has: bool(has) and version_key(has) >= least)
+    return _judged(column, lambda has: bool(has) and version_key(has) >= least, table)
 
 
 def _version_reason(name: str, wanted: str | None, has: str | None) -> str:
@@ -151,9 +158,23 @@ def worst_costs_micro(demand: Demand, table: OfferTable) -> Numbers:
     The hourly price over start-up and the longest run time and one billing quantum, at least the minimum charge.
     Without any bound on the run time, one hour is counted.
     """
-    hours = (_longest_s(demand) + table.startup_s + table.billing_quantum_s) / 3600.0
-    worst: Numbers = np.maximum(table.price_micro * hours, table.minimum_charge_micro)
-    return worst
+    price, overhead_s, least = _cost_columns(table)
+    worst: Numbers = overhead_s + _longest_s(demand)
+    worst /= 3600.0
+    worst *= price
+    return np.maximum(worst, least, out=worst)
+
+
+def _cost_columns(table: OfferTable) -> tuple[Numbers, Numbers, Numbers]:
+    """Price, seconds that are paid for beside the run, and minimum charge, as floating-point numbers; made once."""
+    columns: tuple[Numbers, Numbers, Numbers] | None = table.derived.get("cost_columns")
+    if columns is None:
+        columns = table.derived["cost_columns"] = (
+            table.price_micro.astype(np.float64),
+            table.startup_s + table.billing_quantum_s,
+            table.minimum_charge_micro.astype(np.float64),
+        )
+    return columns
 
 
 def worst_cost_usd(demand: Demand, offer: Offer) -> Decimal:
@@ -191,24 +212,32 @@ def _deadline(asked: Asked, table: OfferTable) -> Bits | None:
     return passed
 
 
+def _connected(asked: Asked, table: OfferTable) -> Bits | None:
+    return None if asked.hypothetical or table.connected.all() else table.connected
+
+
 def _excluded(asked: Asked, table: OfferTable) -> Bits | None:
-    codes = [table.words["id"].find(offer_id) for offer_id in asked.excluded]
+    if not asked.excluded:
+        return None
     passed = np.ones(len(table), dtype=np.bool_)
-    for code in codes:
-        passed &= table.id != (-1 if code is None else code)
-    return passed if codes else None
+    for offer_id in asked.excluded:
+        code = table.words["id"].find(offer_id)
+        if code is not None:
+            passed &= table.id != code
+    return passed
 
 
 def _free(asked: Asked, table: OfferTable) -> Bits | None:
     demand = asked.demand
-    passed: Bits = ~(table.free_slots < 1)
+    # What is not known is not less than anything.
+    lacking: Bits = table.free_slots < 1
     if demand.gpu_count:
-        passed &= ~(table.free_gpus < demand.gpu_count)
+        lacking |= table.free_gpus < demand.gpu_count
     if demand.cpu_cores is not None:
-        passed &= ~(table.free_cpu_cores < float(demand.cpu_cores))
+        lacking |= table.free_cpu_cores < float(demand.cpu_cores)
     if demand.memory_bytes is not None:
-        passed &= ~(table.free_memory_bytes < float(demand.memory_bytes))
-    return passed
+        lacking |= table.free_memory_bytes < float(demand.memory_bytes)
+    return np.logical_not(lacking, out=lacking)
 
 
 def _free_reason(asked: Asked, offer: Offer) -> str:
@@ -387,6 +416,14 @@ NEVER_FILTERS = (
         passes=_deadline,
         reason=lambda _asked, _offer: "cannot finish before the deadline",
     ),
+    # The last: what it drops would fit if only somebody connected it.
+    Filter(
+        name="connected",
+        fate=Fate.NEVER,
+        field="",
+        passes=_connected,
+        reason=lambda _asked, offer: f"is only listed in {offer.price_source}; no adapter here offers it",
+    ),
 )
 NOT_NOW_FILTERS = (
     Filter(
@@ -400,7 +437,7 @@ NOT_NOW_FILTERS = (
         name="availability",
         fate=Fate.NOT_NOW,
         field="",
-        passes=lambda _asked, table: table.judged("availability", lambda word: word != Availability.FULL),
+        passes=lambda _asked, table: _judged("availability", lambda word: word != Availability.FULL, table),
         reason=lambda _asked, _offer: "the provider has none free",
     ),
     Filter(name="free_capacity", fate=Fate.NOT_NOW, field="", passes=_free, reason=_free_reason),

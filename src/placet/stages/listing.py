@@ -331,8 +331,8 @@ def _offer(offer_id: str, one: _Priced) -> Offer:
         memory_bytes=int((listing.memory_gb or Decimal(0)) * GB),
         disk_bytes=None if listing.disk_gb is None else int(listing.disk_gb * GB),
         gpu=one.gpu,
-        price_usd_per_hour=one.price.quantize(MICRO, ROUND_UP),
-        minimum_charge_usd=(listing.minimum_charge_usd or Decimal(0)).quantize(MICRO, ROUND_UP),
+        price_usd_per_hour=_whole_micro(one.price),
+        minimum_charge_usd=_whole_micro(listing.minimum_charge_usd or Decimal(0)),
         billing_quantum_s=listing.billing_quantum_s or 1,
         startup_s=usual_startup_s if listing.startup_s is None else listing.startup_s,
         startup_p90_s=listing.startup_p90_s,
@@ -345,3 +345,9 @@ def _offer(offer_id: str, one: _Priced) -> Offer:
         priced_ms=listing.observed_ms,
         availability_ms=0 if listing.availability is Availability.UNKNOWN else listing.observed_ms,
     )
+
+
+def _whole_micro(amount: Decimal) -> Decimal:
+    """The amount, rounded up where it is finer than a millionth: some lists hold binary fractions."""
+    rounded = amount.quantize(MICRO, ROUND_UP)
+    return amount if amount == rounded else rounded

@@ -190,6 +190,10 @@ def _problem(verdict: Verdict, offer_id: str, count: int) -> Problem:
         code="no_feasible_offer",
         field=verdict.field,
         what=f"none of {count} offers fits; the nearest, {offer_id}, {verdict.reason}",
-        why=f"{verdict.field} is a strict bound and is never relaxed silently",
-        fix=f"relax {verdict.field}, or add a provider that meets it (`placet offers` lists what exists)",
+        why=f"{verdict.field} is a strict bound and is never relaxed silently"
+        if verdict.field
+        else "a price list is for comparison, and only what an adapter offers can be dispatched to",
+        fix=f"relax {verdict.field}, or add a provider that meets it (`placet offers` lists what exists)"
+        if verdict.field
+        else "connect its provider (`placet doctor` says which are)",
     )
