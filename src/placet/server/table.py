@@ -14,7 +14,8 @@ from starlette.responses import Response
 from placet.contract.codes import Code
 from placet.server import problems
 from placet.server.asking import Asked, only_known
-from placet.server.tokens import Principal, Scope, TokenGate
+from placet.server.throttle import peer_of
+from placet.server.tokens import Principal, Scope, Throttled, TokenGate
 
 PRINCIPAL = "placet.principal"
 KEY_HEADER = "idempotency-key"
@@ -85,9 +86,17 @@ def _only_declared(
 
 async def admit(request: Request, gate: TokenGate, scope: Scope) -> Principal:
     """Who asks, if they may."""
-    principal = await gate.admit(request.headers.get("authorization"))
+    peer = peer_of(request.client.host if request.client else None)
+    principal = await gate.admit(request.headers.get("authorization"), peer)
     if principal is None:
         raise problems.Refusal(problems.UNAUTHORIZED)
+    if isinstance(principal, Throttled):
+        raise problems.Refusal(
+            problems.TOO_MANY,
+            detail="too many requests with wrong tokens came from this address",
+            fix=f"check the token, and wait {principal.wait_s} s",
+            headers={"retry-after": str(principal.wait_s)},
+        )
     if not principal.may(scope):
         raise problems.Refusal(
             problems.FORBIDDEN,

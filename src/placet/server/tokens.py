@@ -17,6 +17,7 @@ from placet.contract.words import Scope as Scope
 from placet.domain.records import Token
 from placet.ports.ambient import Clock, Ids
 from placet.ports.store import Store
+from placet.server.throttle import FailedTokens
 
 PREFIX = "plct"
 LOCAL_TENANT = "local"
@@ -88,6 +89,13 @@ def widening(creator: Principal, scopes: Iterable[Scope]) -> tuple[Scope, ...]:
     return tuple(scope for scope in scopes if not creator.may(scope))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Throttled:
+    """This peer showed too many wrong tokens; its next one is looked at after so many seconds."""
+
+    wait_s: int
+
+
 class TokenGate:
     """Turns an ``Authorization`` header into a principal, or nothing; it never says why not."""
 
@@ -95,13 +103,29 @@ class TokenGate:
         self._store = store
         self._clock = clock
         self._cache: OrderedDict[str, tuple[float, Token | None]] = OrderedDict()
+        self._failed = FailedTokens(clock)
 
-    async def admit(self, authorization: str | None) -> Principal | None:
-        """The principal of a live token whose secret matches."""
+    async def admit(self, authorization: str | None, peer: str | None = None) -> Principal | Throttled | None:
+        """The principal of a live token whose secret matches.
+
+        A peer over its limit is not looked up any more, unless it names a token that was known here of late: neighbours
+        behind the same address go on.
+        """
         match = SHAPE.fullmatch(authorization or "")
-        if match is None:
-            return None
-        token_id, secret = match[1], match[2]
+        wait_s = self._failed.wait_s(peer) if authorization else 0
+        if wait_s and (match is None or not self._known(match[1])):
+            return Throttled(wait_s=wait_s)
+        principal = None if match is None else await self._checked(match[1], match[2])
+        if principal is None and authorization:
+            self._failed.count(peer)
+            return Throttled(wait_s=wait_s) if wait_s else None
+        return principal
+
+    def _known(self, token_id: str) -> bool:
+        held = self._cache.get(token_id)
+        return held is not None and held[1] is not None
+
+    async def _checked(self, token_id: str, secret: str) -> Principal | None:
         token = await self._lookup(token_id)
         # The comparison happens for unknown ids too, so that time tells nothing about them.
         matches = hmac.compare_digest(token.digest if token else digest_of(""), digest_of(secret))

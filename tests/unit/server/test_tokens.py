@@ -5,12 +5,26 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from starlette.requests import Request
 
 from placet.adapters.ambient import RandomIds
 from placet.adapters.store import make_store, migrate
 from placet.ports.store import Store
-from placet.server import tokens
-from placet.server.tokens import EVERY_SCOPE, Issued, LooseTokenFile, Principal, Scope, TokenGate, Wish, issue
+from placet.server import problems, throttle, tokens
+from placet.server.table import admit
+from placet.server.throttle import FailedTokens, peer_of
+from placet.server.tokens import (
+    EVERY_SCOPE,
+    Issued,
+    LooseTokenFile,
+    Principal,
+    Scope,
+    Throttled,
+    TokenGate,
+    Wish,
+    issue,
+)
+from tests.support.asgi import http_scope
 
 NOW_MS = 1_800_000_000_000
 IDS = RandomIds()
@@ -73,7 +87,7 @@ async def test_the_right_token_is_a_principal(store: Store, gate: TokenGate) -> 
     issued = await made(store)
     principal = await gate.admit(f"Bearer {issued.text}")
     assert principal == Principal(token_id=issued.token.id, tenant="t", scopes=frozenset({"workload:read"}))
-    assert principal is not None
+    assert isinstance(principal, Principal)
     assert principal.may(Scope.READ)
     assert not principal.may(Scope.SUBMIT)
 
@@ -104,6 +118,75 @@ async def test_anything_else_is_nobody(store: Store, gate: TokenGate, header: st
     assert await gate.admit(told) is None
 
 
+WRONG = "Bearer plct_0000000000000000_" + "0" * 64
+PEER = "203.0.113.9"
+
+
+async def test_a_peer_with_too_many_wrong_tokens_has_to_wait(gate: TokenGate, clock: HandClock) -> None:
+    for _ in range(throttle.FAILURES_MOST):
+        assert await gate.admit(WRONG, PEER) is None
+    assert await gate.admit(WRONG, PEER) == Throttled(wait_s=round(throttle.FORGIVEN_EVERY_S))
+    assert await gate.admit("nonsense", PEER) == Throttled(wait_s=round(throttle.FORGIVEN_EVERY_S))
+    assert await gate.admit(None, PEER) is None  # nothing was shown: it learns that a token is needed
+    assert await gate.admit(WRONG, "203.0.113.10") is None  # others are others
+    assert await gate.admit(WRONG) is None  # the unix socket has no peers
+    clock.moved_s += throttle.FORGIVEN_EVERY_S
+    assert await gate.admit(WRONG, PEER) is None
+    assert isinstance(await gate.admit(WRONG, PEER), Throttled)
+    clock.moved_s += throttle.FAILURES_MOST * throttle.FORGIVEN_EVERY_S
+    for _ in range(throttle.FAILURES_MOST):
+        assert await gate.admit(WRONG, PEER) is None
+
+
+async def test_a_neighbour_with_a_known_token_goes_on(store: Store, gate: TokenGate, clock: HandClock) -> None:
+    issued, unseen = await made(store), await made(store)
+    assert isinstance(await gate.admit(f"Bearer {issued.text}", PEER), Principal)
+    for _ in range(throttle.FAILURES_MOST):
+        await gate.admit(WRONG, PEER)
+    clock.moved_s += tokens.CACHED_S / 10
+    assert isinstance(await gate.admit(f"Bearer {issued.text}", PEER), Principal)
+    assert isinstance(await gate.admit(f"Bearer {unseen.text}", PEER), Throttled)
+    assert isinstance(await gate.admit(f"Bearer plct_{issued.token.id}_{'0' * 64}", PEER), Throttled)
+    await store.revoke_token(issued.token.id, NOW_MS)
+    gate.forget(issued.token.id)
+    assert isinstance(await gate.admit(f"Bearer {issued.text}", PEER), Throttled)
+
+
+async def test_the_refusal_says_how_long_to_wait(gate: TokenGate) -> None:
+    scope = http_scope("GET", "/x", [("authorization", WRONG)], server=("127.0.0.1", 7468))
+    request = Request({**scope, "client": (PEER, 4711)})
+    for code, headers in [
+        *[(problems.UNAUTHORIZED, {})] * throttle.FAILURES_MOST,
+        (problems.TOO_MANY, {"retry-after": "6"}),
+    ]:
+        with pytest.raises(problems.Refusal) as caught:
+            await admit(request, gate, Scope.READ)
+        assert (caught.value.code, caught.value.headers) == (code, headers)
+
+
+def test_few_peers_are_remembered_however_many_come(clock: HandClock) -> None:
+    failed = FailedTokens(clock)
+    for number in range(throttle.PEERS_MAX + 100):
+        failed.count(f"peer {number}")
+    assert len(failed) == throttle.PEERS_MAX
+
+
+@pytest.mark.parametrize(
+    ("address", "peer"),
+    [
+        (None, None),
+        ("", None),
+        ("203.0.113.9", "203.0.113.9"),
+        ("::ffff:203.0.113.9", "203.0.113.9"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("testclient", "testclient"),
+    ],
+)
+def test_whom_an_address_stands_for(address: str | None, peer: str | None) -> None:
+    assert peer_of(address) == peer
+
+
 async def test_expiry_acts_to_the_millisecond(store: Store, gate: TokenGate, clock: HandClock) -> None:
     issued = await made(store, expires_ms=NOW_MS + 10_000)
     clock.moved_s = 9.999
@@ -118,7 +201,7 @@ async def test_revocation_acts_at_once_here_and_within_five_seconds_elsewhere(
     issued = await made(store)
     elsewhere = TokenGate(store, clock)
     principal = await gate.admit(f"Bearer {issued.text}")
-    assert principal is not None
+    assert isinstance(principal, Principal)
     assert await elsewhere.admit(f"Bearer {issued.text}")
     await store.revoke_token(issued.token.id, NOW_MS)
     gate.forget(issued.token.id)
@@ -149,7 +232,7 @@ async def test_the_owners_token_is_made_once_and_private(store: Store, gate: Tok
     text = path.read_text().strip()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     principal = await gate.admit(f"Bearer {text}")
-    assert principal is not None
+    assert isinstance(principal, Principal)
     assert principal.scopes == {scope.value for scope in EVERY_SCOPE}
     await tokens.ensure_local_token(store, IDS, NOW_MS, path)
     assert path.read_text().strip() == text
