@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.missing import need_bubblewrap
+
 pytest_plugins = ["tests.support.postgres", "tests.support.servers"]
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,6 +35,11 @@ def no_placet_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """A setting of the person who runs the tests must not reach them."""
     for name in [name for name in os.environ if name.startswith("PLACET_")]:
         monkeypatch.delenv(name)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("bubblewrap") is not None:
+        need_bubblewrap()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -3,7 +3,6 @@
 import hashlib
 import http.server
 import os
-import shutil
 import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -14,15 +13,13 @@ from placet.domain.allocations import Observation, ResolvedInput
 from placet.domain.errors import InvalidRequest
 from placet.domain.failures import Cause
 from tests.support.local import LocalWorld, launch_of, outputs, resources, shell
-
-BUBBLEWRAP = shutil.which("bwrap")
-has_bubblewrap = pytest.mark.skipif(BUBBLEWRAP is None, reason="bubblewrap is not installed")
+from tests.support.missing import need_bubblewrap
 
 
 @pytest.fixture(params=["sandboxed", "bare"])
 async def world(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[LocalWorld]:
-    if request.param == "sandboxed" and BUBBLEWRAP is None:
-        pytest.skip("bubblewrap is not installed")
+    if request.param == "sandboxed":
+        need_bubblewrap()
     options = {"use_sandbox": request.param == "sandboxed", "allowed_hosts": ("127.0.0.1",)}
     world = LocalWorld(folder=tmp_path / "local", options=options)
     yield world
@@ -93,7 +90,7 @@ async def test_inputs_are_where_they_are_promised(world: LocalWorld, tmp_path: P
     assert world.path("in", "logs", "stdout").read_text() == "in a folder\na file\ninline\nfrom afar\n"
 
 
-@has_bubblewrap
+@pytest.mark.bubblewrap
 async def test_inputs_and_outputs_have_their_absolute_names(tmp_path: Path) -> None:
     world = LocalWorld(folder=tmp_path / "local")
     (tmp_path / "one.txt").write_text("a file\n")
@@ -111,7 +108,7 @@ async def test_inputs_and_outputs_have_their_absolute_names(tmp_path: Path) -> N
     assert "paths:bubblewrap" in dict(seen.evidence)["mechanisms"]
 
 
-@has_bubblewrap
+@pytest.mark.bubblewrap
 @pytest.mark.parametrize(
     ("script", "cause", "exit_code", "signal"),
     [
@@ -130,7 +127,7 @@ async def test_the_sandbox_tells_signals_from_codes(
     assert (seen.cause, seen.exit_code, seen.signal) == (cause, exit_code, signal)
 
 
-@has_bubblewrap
+@pytest.mark.bubblewrap
 async def test_the_sandbox_stops_with_grace_and_proves_a_start_failure(tmp_path: Path) -> None:
     from placet.domain.allocations import Phase
     from placet.testing.conformance.provider import ended, in_phase

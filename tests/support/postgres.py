@@ -19,6 +19,8 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from tests.support.missing import missing
+
 START_TIMEOUT_S = 30
 UNPRIVILEGED = ("postgres", "nobody")
 FAST_AND_FORGETFUL = {
@@ -118,13 +120,6 @@ def postgres_template(postgres_server: PostgresServer) -> Callable[[str, Callabl
         return prepared[key]
 
     return template
-
-
-def missing(reason: str) -> None:
-    """Skips visibly on a contributor's machine and fails in continuous integration."""
-    if os.environ.get("CI", "").lower() in ("1", "true", "yes"):
-        pytest.fail(reason)
-    pytest.skip(reason)
 
 
 def find_programs() -> Path | None:

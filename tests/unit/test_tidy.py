@@ -156,6 +156,17 @@ def test_tests_never_sleep() -> None:
     assert not found, "\n".join(found)
 
 
+def test_tests_are_skipped_in_one_place_which_fails_in_continuous_integration() -> None:
+    found = [
+        f"{place(path, node.lineno)}: say what is missing with tests/support/missing.py"
+        for path in python_files("tests/")
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Call) and called_name(node) in {"skip", "skipif", "importorskip", "skipTest"}
+        if path.name != "missing.py"
+    ]
+    assert not found, "\n".join(found)
+
+
 def called_name(call: ast.Call) -> str:
     match call.func:
         case ast.Attribute(attr=name) | ast.Name(id=name):
