@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+import numpy as np
+from numpy.typing import NDArray
+
 from placet.domain.offer_table import Numbers
 
 
@@ -73,3 +76,13 @@ class Beliefs:
     startup_high_s: Numbers
     losses_per_hour: Numbers
     weight: Numbers
+
+    def take(self, rows: NDArray[np.intp]) -> "Beliefs":
+        """Those about some rows, in their order."""
+        return Beliefs(
+            start_share=self.start_share[rows],
+            startup_s=self.startup_s[rows],
+            startup_high_s=self.startup_high_s[rows],
+            losses_per_hour=self.losses_per_hour[rows],
+            weight=self.weight[rows],
+        )

@@ -4,11 +4,13 @@ A row is an offer. A number that is not known is NaN. A text is a code into the 
 whole millionths of a US dollar, so that a row gives back the exact price it was made from.
 """
 
+import math
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +25,9 @@ Codes = NDArray[np.int32]
 Bits = NDArray[np.bool_]
 
 FEW_WORDS = 3
+# How many offers a snapshot keeps as values, beside its columns.
+OFFERS_KEPT = 4096
+FEW_OFFERS = 64
 NO_HASHES = np.array([], dtype=np.uint64)
 MICRO = Decimal(1_000_000)
 
@@ -59,10 +64,6 @@ class Words:
         """A number per word, the same in every table. Only once the table is built."""
         more = [_hash(text) for text in self.texts[len(self._known_hashes) :]]
         return np.concatenate([self._known_hashes, np.array(more, dtype=np.uint64)])
-
-    def judge(self, accept: Callable[[str], bool]) -> Bits:
-        """One truth value per word, to be looked up with a column of codes."""
-        return np.array([accept(text) for text in self.texts], dtype=np.bool_)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -124,7 +125,10 @@ class OfferTable:
         }
         for name, (dtype, number) in NUMBERS.items():
             columns[name] = np.array([number(offer) for offer in offers], dtype=dtype)
-        return cls(words=words, **columns)  # type: ignore[arg-type]  # the names are checked by a test
+        table = cls(words=words, **columns)  # type: ignore[arg-type]  # the names are checked by a test
+        if len(offers) <= FEW_OFFERS:
+            table.derived["offers"] = dict(enumerate(offers))
+        return table
 
     def joined(self, more: "OfferTable") -> "OfferTable":
         """These offers and ``more``; of two with one id the one here is left out. Costs a copy, not a rebuild."""
@@ -154,17 +158,20 @@ class OfferTable:
 
     def judged(self, column: str, accept: Callable[[str], bool]) -> Bits:
         """Judge each distinct word of a column once, and give every row its word's judgement."""
+        judged = [accept(text) for text in self.words[column].texts]
+        good = judged.count(True)
+        if good == 0 or good == len(judged):
+            return np.full(len(self), good > 0, dtype=np.bool_)
         codes: Codes = getattr(self, column)
-        judged = self.words[column].judge(accept)
-        good, bad = np.flatnonzero(judged), np.flatnonzero(~judged)
-        if min(len(good), len(bad)) > FEW_WORDS:
-            return judged.take(codes)
+        if min(good, len(judged) - good) > FEW_WORDS:
+            return np.array(judged, dtype=np.bool_).take(codes)
         # Comparing with a few codes is far quicker than looking every row up.
-        few, outcome = (good, True) if len(good) <= len(bad) else (bad, False)
-        rows = np.full(len(self), not outcome, dtype=np.bool_)
-        for code in few:
-            rows[codes == code] = outcome
-        return rows
+        outcome = good <= len(judged) - good
+        few = [code for code, verdict in enumerate(judged) if verdict is outcome]
+        rows: Bits = codes == few[0]
+        for code in few[1:]:
+            rows |= codes == code
+        return rows if outcome else ~rows
 
     def offer(self, row: int) -> Offer:
         """The offer of one row, as it was given."""
@@ -172,6 +179,16 @@ class OfferTable:
         if source is not None:
             offer: Offer = source.offer(int(self.__dict__["_rows"][row]))
             return offer
+        kept: dict[int, Offer] = self.derived.setdefault("offers", {})
+        known = kept.get(row)
+        if known is None:
+            if len(kept) >= OFFERS_KEPT:
+                kept.clear()
+            known = kept[row] = self._made(row)
+        return known if self.__dict__.get("_free_as_given", True) else evolve(known, free=self._free(row))
+
+    def _made(self, row: int) -> Offer:
+        reliability = self.reliability.item(row)
         return Offer(
             id=self.text("id", row),
             provider=self.text("provider", row),
@@ -180,36 +197,37 @@ class OfferTable:
             compliance=split(self.text("compliance", row)),
             runtimes=split(self.text("runtimes", row)),
             capacity_type=CapacityType(self.text("capacity_type", row)),
-            cpu_cores=_exact(self.cpu_cores[row]),
-            memory_bytes=int(self.memory_bytes[row]),
-            disk_bytes=_whole(self.disk_bytes[row]),
+            cpu_cores=_exact(self.cpu_cores.item(row)),
+            memory_bytes=int(self.memory_bytes.item(row)),
+            disk_bytes=_whole(self.disk_bytes.item(row)),
             gpu=self._gpu(row),
-            nodes_max=int(self.nodes_max[row]),
-            price_usd_per_hour=_money(self.price_micro[row]),
-            minimum_charge_usd=_money(self.minimum_charge_micro[row]),
-            billing_quantum_s=int(self.billing_quantum_s[row]),
-            startup_s=_exact(self.startup_s[row]),
-            startup_p90_s=_decimal(self.startup_p90_s[row]),
-            reliability=None if np.isnan(self.reliability[row]) else float(self.reliability[row]),
+            nodes_max=self.nodes_max.item(row),
+            price_usd_per_hour=_money(self.price_micro.item(row)),
+            minimum_charge_usd=_money(self.minimum_charge_micro.item(row)),
+            billing_quantum_s=self.billing_quantum_s.item(row),
+            startup_s=_exact(self.startup_s.item(row)),
+            startup_p90_s=_decimal(self.startup_p90_s.item(row)),
+            reliability=None if math.isnan(reliability) else reliability,
             availability=Availability(self.text("availability", row)),
             free=self._free(row),
-            observed_ms=int(self.observed_ms[row]),
-            preemptible=bool(self.preemptible[row]),
-            may_rerun=bool(self.may_rerun[row]),
-            connected=bool(self.connected[row]),
+            observed_ms=self.observed_ms.item(row),
+            preemptible=self.preemptible.item(row),
+            may_rerun=self.may_rerun.item(row),
+            connected=self.connected.item(row),
             trust=Trust(self.text("trust", row)),
             price_source=self.text("price_source", row),
-            priced_ms=int(self.priced_ms[row]),
-            availability_ms=int(self.availability_ms[row]),
+            priced_ms=self.priced_ms.item(row),
+            availability_ms=self.availability_ms.item(row),
         )
 
     def _gpu(self, row: int) -> Gpu | None:
-        if self.gpu_count[row] == 0:
+        count: int = self.gpu_count.item(row)
+        if count == 0:
             return None
         return Gpu(
             model=self.text("gpu_model", row),
-            count=int(self.gpu_count[row]),
-            memory_bytes=int(self.gpu_memory_bytes[row]),
+            count=count,
+            memory_bytes=int(self.gpu_memory_bytes.item(row)),
             architecture=self.text("gpu_architecture", row),
             interconnect=self.text("gpu_interconnect", row),
             compute_capability=self.text("gpu_capability", row) or None,
@@ -220,11 +238,22 @@ class OfferTable:
 
     def _free(self, row: int) -> Free:
         return Free(
-            slots=_whole(self.free_slots[row]),
-            cpu_cores=_decimal(self.free_cpu_cores[row]),
-            memory_bytes=_whole(self.free_memory_bytes[row]),
-            gpus=_whole(self.free_gpus[row]),
+            slots=_whole(self.free_slots.item(row)),
+            cpu_cores=_decimal(self.free_cpu_cores.item(row)),
+            memory_bytes=_whole(self.free_memory_bytes.item(row)),
+            gpus=_whole(self.free_gpus.item(row)),
         )
+
+    @cached_property
+    def derived(self) -> dict[str, Any]:
+        """What was worked out from this snapshot, by name, for whoever asks next. Nothing here may depend on the free
+        capacity: the tables that ``with_free`` makes share it."""
+        return {}
+
+    @cached_property
+    def of_words(self) -> dict[str, Any]:
+        """The same for what depends on the words alone: the tables that ``take`` makes share it too."""
+        return {}
 
     def row_of(self, offer_id: str) -> int | None:
         """The row of an offer by its id."""
@@ -249,7 +278,7 @@ class OfferTable:
     def take(self, rows: NDArray[np.intp]) -> "OfferTable":
         """Some of the offers, in the order of ``rows``; a column is copied when it is first asked for."""
         some = object.__new__(OfferTable)
-        some.__dict__.update(words=self.words, _source=self, _rows=rows)
+        some.__dict__.update(words=self.words, of_words=self.of_words, _source=self, _rows=rows)
         return some
 
     def __getattr__(self, name: str) -> NDArray[np.generic]:
@@ -263,7 +292,10 @@ class OfferTable:
 
     def with_free(self, columns: Mapping[str, Numbers]) -> "OfferTable":
         """The same offers with other free capacity; ``columns`` are some of the ``free_`` columns."""
-        return evolve(self, **columns)
+        changed = evolve(self, **columns)
+        # Asked for here, so that both tables hold the same one.
+        changed.__dict__.update(derived=self.derived, of_words=self.of_words, _free_as_given=False)
+        return changed
 
 
 # How each column of texts is read from an offer.
@@ -339,20 +371,21 @@ def _number(value: int | Decimal | None) -> float:
     return np.nan if value is None else float(value)
 
 
-def _whole(value: np.float64) -> int | None:
-    return None if np.isnan(value) else int(value)
+def _whole(value: float) -> int | None:
+    return None if math.isnan(value) else int(value)
 
 
-def _decimal(value: np.float64) -> Decimal | None:
-    return None if np.isnan(value) else _exact(value)
+def _decimal(value: float) -> Decimal | None:
+    return None if math.isnan(value) else _exact(value)
 
 
-def _exact(value: np.float64) -> Decimal:
+def _exact(number: float) -> Decimal:
     """The shortest decimal that is this number: what was given, for anything a person writes."""
-    number = float(value)
     return Decimal(int(number)) if number.is_integer() else Decimal(repr(number))
 
 
-def _money(value: np.int64) -> Decimal:
-    amount = Decimal(int(value)) / MICRO
+def _money(value: int) -> Decimal:
+    if value == 0:
+        return Decimal(0)
+    amount = Decimal(value) / MICRO
     return amount.quantize(Decimal(1)) if amount == amount.to_integral_value() else amount.normalize()

@@ -6,14 +6,14 @@ provider and region and GPU and capacity type, provider and capacity type, capac
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from placet.domain.experience import Beliefs, Evidence, Experience, Level, Tally
-from placet.domain.offer_table import Numbers, OfferTable
+from placet.domain.offer_table import Codes, Numbers, OfferTable
 from placet.domain.spec import CapacityType
 from placet.domain.values import evolve
 
@@ -25,6 +25,10 @@ PRIOR_ATTEMPTS = 4.0
 PRIOR_HOURS = 24.0
 STARTUP_SPREAD = 0.6
 NINTH_DECILE = 1.2816
+SPREAD_TO_NINTH_DECILE = math.exp(NINTH_DECILE * STARTUP_SPREAD)
+LEAST_STARTUP_S = 0.1
+# Between the parts of a group's name; names of regions hold slashes and spaces.
+BETWEEN = "\n"
 
 LEVELS = (Level.CAPACITY, Level.PROVIDER, Level.PLACE, Level.OFFER)
 
@@ -63,9 +67,9 @@ def group_of(level: Level, offer_id: str, provider: str, region: str, gpu_model:
         case Level.OFFER:
             return offer_id
         case Level.PLACE:
-            return f"{provider}/{region}/{gpu_model}/{capacity_type}"
+            return BETWEEN.join((provider, region, gpu_model, capacity_type))
         case Level.PROVIDER:
-            return f"{provider}/{capacity_type}"
+            return BETWEEN.join((provider, capacity_type))
         case Level.CAPACITY:
             return capacity_type
 
@@ -74,7 +78,7 @@ def _add(tally: Tally, one: Evidence) -> Tally:
     """Bring both to the later of the two times, then count."""
     at_ms = max(tally.at_ms, one.at_ms)
     faded, weight = _faded(tally, at_ms), _weight(at_ms - one.at_ms)
-    log_startup = math.log(max(one.startup_s, 0.1)) if one.started and one.startup_s is not None else None
+    log_startup = math.log(max(one.startup_s, LEAST_STARTUP_S)) if one.started and one.startup_s is not None else None
     return evolve(
         faded,
         starts=faded.starts + (weight if one.started else 0.0),
@@ -107,72 +111,229 @@ def _faded(tally: Tally, at_ms: int) -> Tally:
 
 def beliefs(experience: Experience, table: OfferTable, *, now_ms: int) -> Beliefs:
     """What is expected of every row, coarse groups first, each level correcting the one before by its own evidence."""
-    starts, rates = _priors(table)
-    startup_log = np.log(np.maximum(table.startup_s, 0.1))
+    if not experience.tallies:
+        known: Beliefs | None = table.derived.get("untried")
+        if known is None:
+            known = table.derived["untried"] = _untried(table)
+        return known
+    prior, listed = _untried(table), table.startup_s
+    starts, rates = prior.start_share, prior.losses_per_hour
+    startup_log = np.log(np.maximum(listed, LEAST_STARTUP_S))
     weight = np.zeros(len(table))
-    for level in LEVELS if experience.tallies else ():
-        rows, tallies = _tallied(experience, table, level, now_ms)
-        if not tallies:
+    touched = np.zeros(len(table), dtype=np.bool_)
+    for level in LEVELS:
+        rows, seen = _evidence(experience, table, level, now_ms)
+        if seen is None:
             continue
-        begun = np.array([tally.starts for tally in tallies])
-        failed = np.array([tally.failed_starts for tally in tallies])
-        hours = np.array([tally.hours for tally in tallies])
-        losses = np.array([tally.losses for tally in tallies])
-        logs = np.array([tally.log_startup for tally in tallies])
-        chosen = rows >= 0
-        at = rows[chosen]
-        starts[chosen] = (begun[at] + PRIOR_ATTEMPTS * starts[chosen]) / (begun[at] + failed[at] + PRIOR_ATTEMPTS)
-        rates[chosen] = (losses[at] + PRIOR_HOURS * rates[chosen]) / (hours[at] + PRIOR_HOURS)
-        startup_log[chosen] = (logs[at] + PRIOR_ATTEMPTS * startup_log[chosen]) / (begun[at] + PRIOR_ATTEMPTS)
-        weight[chosen] = begun[at] + failed[at]
+        if len(rows) == len(table):
+            starts, rates, startup_log = _updated(seen, starts, rates, startup_log)
+        else:
+            starts[rows], rates[rows], startup_log[rows] = _updated(seen, starts[rows], rates[rows], startup_log[rows])
+        weight[rows] = seen.starts + seen.failed
+        touched[rows] = True
     return Beliefs(
         start_share=starts,
-        startup_s=np.where(table.startup_s > 0, np.exp(startup_log), table.startup_s),
-        startup_high_s=np.exp(startup_log + NINTH_DECILE * STARTUP_SPREAD),
+        startup_s=np.where(touched & (listed > 0), np.exp(startup_log), prior.startup_s),
+        startup_high_s=np.exp(startup_log) * SPREAD_TO_NINTH_DECILE,
         losses_per_hour=rates,
         weight=weight,
     )
 
 
-def _priors(table: OfferTable) -> tuple[Numbers, Numbers]:
-    words = [PRIORS[CapacityType(text)] for text in table.words["capacity_type"].texts]
-    starts = np.array([prior.start_share for prior in words], dtype=np.float64)
-    rates = np.array([prior.losses_per_hour for prior in words], dtype=np.float64)
-    return starts[table.capacity_type], rates[table.capacity_type]
+def _untried(table: OfferTable) -> Beliefs:
+    """What is expected of every row before anything was tried; fresh arrays."""
+    starts, rates = _priors_of(table, table.capacity_type)
+    least = np.maximum(table.startup_s, LEAST_STARTUP_S)
+    return Beliefs(
+        start_share=starts,
+        startup_s=np.where(table.startup_s > 0, least, table.startup_s),
+        startup_high_s=least * SPREAD_TO_NINTH_DECILE,
+        losses_per_hour=rates,
+        weight=np.zeros(len(table)),
+    )
 
 
-def _tallied(
-    experience: Experience, table: OfferTable, level: Level, now_ms: int
-) -> tuple[NDArray[np.intp], Sequence[Tally]]:
-    """For each row the index of its group's tally, -1 without one; work is per group that was ever tried."""
-    rows = np.full(len(table), -1, dtype=np.intp)
-    tallies: list[Tally] = []
-    for (known, group), tally in experience.tallies.items():
-        if known is not level:
+def best_case(
+    experience: Experience, table: OfferTable, capacity_types: Codes, startup_s: Numbers, *, now_ms: int
+) -> Beliefs:
+    """For each kind of capacity with a start-up time: what is believed of no offer of that kind, listed with at least
+    that start-up time, is better.
+
+    A belief is, level by level, either that of the coarser group or a mean of it and of what was seen, and the mean
+    grows with what was believed of the coarser group. So the best at one level is had from the best at the level before
+    and from every group of the kind that was seen. What kind an offer is of its tally does not say: all may be meant.
+    """
+    starts, rates = _priors_of(table, capacity_types)
+    log = np.log(np.maximum(startup_s, LEAST_STARTUP_S))
+    for level in LEVELS if experience.tallies else ():
+        groups = _groups(experience, table, now_ms)[level]
+        if not len(groups.keys):
             continue
-        mask = _rows_of(table, level, group)
-        if mask is not None:
-            rows[mask] = len(tallies)
-            tallies.append(_faded(tally, max(now_ms, tally.at_ms)))
-    return rows, tallies
+        seen = groups.seen
+        kinds = groups.keys % len(table.words["capacity_type"].texts)
+        meant = np.ones((len(log), 1), dtype=np.bool_) if level is Level.OFFER else capacity_types[:, None] == kinds
+        share, rate, until = _updated(seen, starts[:, None], rates[:, None], log[:, None])
+        starts = np.maximum(starts, np.where(meant, share, -np.inf).max(axis=1))
+        rates = np.minimum(rates, np.where(meant, rate, np.inf).min(axis=1))
+        log = np.minimum(log, np.where(meant, until, np.inf).min(axis=1))
+    startup = np.where(startup_s > 0, np.exp(log), startup_s)
+    return Beliefs(
+        start_share=starts,
+        startup_s=startup,
+        startup_high_s=startup * SPREAD_TO_NINTH_DECILE,
+        losses_per_hour=rates,
+        weight=np.zeros(len(log)),
+    )
 
 
-def _rows_of(table: OfferTable, level: Level, group: str) -> NDArray[np.bool_] | None:
-    columns = {
-        Level.OFFER: ("id",),
-        Level.PLACE: ("provider", "region", "gpu_model", "capacity_type"),
-        Level.PROVIDER: ("provider", "capacity_type"),
-        Level.CAPACITY: ("capacity_type",),
-    }[level]
-    parts = (group,) if len(columns) == 1 else tuple(group.split("/"))
-    mask: NDArray[np.bool_] | None = None
+def _updated(seen: "_Seen", starts: Numbers, rates: Numbers, startup_log: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+    """Start share, loss rate and logarithm of the start-up time after what was seen; the priors are given."""
+    return (
+        (seen.starts + PRIOR_ATTEMPTS * starts) / (seen.starts + seen.failed + PRIOR_ATTEMPTS),
+        (seen.losses + PRIOR_HOURS * rates) / (seen.hours + PRIOR_HOURS),
+        (seen.logs + PRIOR_ATTEMPTS * startup_log) / (seen.starts + PRIOR_ATTEMPTS),
+    )
+
+
+def _priors_of(table: OfferTable, capacity_types: Codes) -> tuple[Numbers, Numbers]:
+    """Start share and loss rate before anything was tried, one each per code; fresh arrays."""
+    known = table.of_words.get("priors")
+    if known is None:
+        priors = [PRIORS[CapacityType(text)] for text in table.words["capacity_type"].texts]
+        known = table.of_words["priors"] = (
+            np.array([prior.start_share for prior in priors], dtype=np.float64),
+            np.array([prior.losses_per_hour for prior in priors], dtype=np.float64),
+        )
+    return known[0].take(capacity_types), known[1].take(capacity_types)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Seen:
+    """Counts of groups as arrays, in the order of whoever asked."""
+
+    at_ms: NDArray[np.int64]
+    starts: Numbers
+    failed: Numbers
+    hours: Numbers
+    losses: Numbers
+    logs: Numbers
+
+    @classmethod
+    def of(cls, tallies: Sequence[Tally]) -> "_Seen":
+        def column(read: Callable[[Tally], float]) -> Numbers:
+            return np.array([read(tally) for tally in tallies], dtype=np.float64)
+
+        return cls(
+            at_ms=np.array([tally.at_ms for tally in tallies], dtype=np.int64),
+            starts=column(lambda tally: tally.starts),
+            failed=column(lambda tally: tally.failed_starts),
+            hours=column(lambda tally: tally.hours),
+            losses=column(lambda tally: tally.losses),
+            logs=column(lambda tally: tally.log_startup),
+        )
+
+    def faded(self, now_ms: int) -> "_Seen":
+        """As they count now."""
+        weight = np.exp2(np.minimum(self.at_ms - now_ms, 0) / HALF_LIFE_MS)
+        return _Seen(
+            at_ms=self.at_ms,
+            starts=self.starts * weight,
+            failed=self.failed * weight,
+            hours=self.hours * weight,
+            losses=self.losses * weight,
+            logs=self.logs * weight,
+        )
+
+    def take(self, chosen: NDArray[np.intp]) -> "_Seen":
+        """Those that are chosen, in that order."""
+        return _Seen(
+            at_ms=self.at_ms.take(chosen),
+            starts=self.starts.take(chosen),
+            failed=self.failed.take(chosen),
+            hours=self.hours.take(chosen),
+            losses=self.losses.take(chosen),
+            logs=self.logs.take(chosen),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Groups:
+    """The groups of one level that were tried: their keys in order, and what was seen of each."""
+
+    keys: NDArray[np.int64]
+    seen: _Seen
+
+
+COLUMNS = {
+    Level.OFFER: ("id",),
+    Level.PLACE: ("provider", "region", "gpu_model", "capacity_type"),
+    Level.PROVIDER: ("provider", "capacity_type"),
+    Level.CAPACITY: ("capacity_type",),
+}
+
+
+def _evidence(
+    experience: Experience, table: OfferTable, level: Level, now_ms: int
+) -> tuple[NDArray[np.intp], _Seen | None]:
+    """The rows whose group of this level was ever tried, and what was seen of each one's group."""
+    groups = _groups(experience, table, now_ms)[level]
+    if not len(groups.keys):
+        return np.empty(0, dtype=np.intp), None
+    keys = _keys(table, level)
+    at = groups.keys.searchsorted(keys)
+    at[at == len(groups.keys)] = 0
+    rows = np.flatnonzero(groups.keys.take(at) == keys)
+    return rows, groups.seen.take(at[rows])
+
+
+def _keys(table: OfferTable, level: Level) -> NDArray[np.int64]:
+    """The group of this level that each row belongs to, as ``_key`` numbers it."""
+    first, *others = COLUMNS[level]
+    keys: NDArray[np.int64] = getattr(table, first).astype(np.int64)
+    for column in others:
+        keys *= len(table.words[column].texts)
+        keys += getattr(table, column)
+    return keys
+
+
+def _groups(experience: Experience, table: OfferTable, now_ms: int) -> Mapping[Level, _Groups]:
+    """All tried groups by level, as codes of the table's words and as they count now; the last ones are kept."""
+    coded = table.of_words.get("tried")
+    if coded is None or coded[0] is not experience:
+        coded = table.of_words["tried"] = (experience, _coded(experience, table))
+    faded = table.of_words.get("faded")
+    if faded is None or faded[0] is not experience or faded[1] != now_ms:
+        now = {level: _Groups(keys=held.keys, seen=held.seen.faded(now_ms)) for level, held in coded[1].items()}
+        faded = table.of_words["faded"] = (experience, now_ms, now)
+    groups: Mapping[Level, _Groups] = faded[2]
+    return groups
+
+
+def _coded(experience: Experience, table: OfferTable) -> dict[Level, _Groups]:
+    found: dict[Level, list[tuple[int, Tally]]] = {level: [] for level in LEVELS}
+    for (level, group), tally in experience.tallies.items():
+        key = _key(table, level, group)
+        if key is not None:
+            found[level].append((key, tally))
+    coded = {}
+    for level, pairs in found.items():
+        pairs.sort(key=lambda pair: pair[0])
+        keys = np.array([key for key, _ in pairs], dtype=np.int64)
+        coded[level] = _Groups(keys=keys, seen=_Seen.of([tally for _, tally in pairs]))
+    return coded
+
+
+def _key(table: OfferTable, level: Level, group: str) -> int | None:
+    """One number for a group of offers; ``None`` when no offer of the table is in it."""
+    columns = COLUMNS[level]
+    parts = (group,) if len(columns) == 1 else tuple(group.split(BETWEEN))
+    key = 0
     for column, part in zip(columns, parts, strict=True):
         code = table.words[column].find(part)
         if code is None:
             return None
-        here = getattr(table, column) == code
-        mask = here if mask is None else mask & here
-    return mask
+        key = key * len(table.words[column].texts) + code
+    return key
 
 
 @dataclass(frozen=True, kw_only=True)

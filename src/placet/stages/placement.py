@@ -1,35 +1,36 @@
 """From a demand and a snapshot of offers to a plan: ranked offers, and every dropped one counted by its reason."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
 
-from placet.domain.offer_table import Bits, Numbers, OfferTable
+from placet.domain.offer_table import Bits, OfferTable
 from placet.domain.offers import Drop, Fate, Offer, Plan, Ranked, Verdict
 from placet.domain.problems import Problem
 from placet.stages.filters import ALL_FILTERS, NEVER_FILTERS, Asked, Filter
-from placet.stages.scores import Scores, cost_interval, first_group, score
+from placet.stages.ranking import Best, best_of
+from placet.stages.scores import cost_interval
 
-RANKED_MAX = 20
 # A plan carries this many dropped offers with their reasons; ``why_not`` tells of all of them.
 DROPS_SHOWN = 5
+LOOKED_AT_FIRST = 1024
 
 
 def place(asked: Asked, table: OfferTable, *, seed: str) -> Plan:
     """The plan for one workload. ``seed`` (its id) settles ties, so that the same record gives the same plan."""
     fits, dropped = _sieve(asked, table)
-    ranked = _rank(asked, table, fits, seed) if fits.any() else ()
+    total = sum(drops.count for drops in dropped)
+    left = len(table) - total
+    ranked = _ranked(asked, best_of(asked, table, fits, left, seed)) if left else ()
     fate = _fate(bool(ranked), dropped)
     shown = _shown(asked, table, dropped, fate)
-    total = sum(drops.count for drops in dropped)
     return Plan(
         ranked=ranked,
         drops=shown,
-        drop_counts=tuple((drops.check.name, drops.count) for drops in dropped),
+        drop_counts=tuple([(drops.check.name, drops.count) for drops in dropped]),
         fate=fate,
         reason="" if fate is Fate.FITS else _reason(shown, total),
     )
@@ -52,7 +53,7 @@ def _sieve(asked: Asked, table: OfferTable) -> tuple[Bits, list[_Dropped]]:
         passed = check.passes(asked, table)
         if passed is None:
             continue
-        rows = alive & ~passed
+        rows = alive > passed
         count = int(np.count_nonzero(rows))
         if count:
             dropped.append(_Dropped(check=check, rows=rows, count=count))
@@ -66,49 +67,27 @@ def _fate(fits: bool, dropped: Sequence[_Dropped]) -> Fate:
     return Fate.NOT_NOW if any(drops.check.fate is Fate.NOT_NOW for drops in dropped) else Fate.NEVER
 
 
-def _rank(asked: Asked, table: OfferTable, fits: Bits, seed: str) -> tuple[Ranked, ...]:
-    fitting = table if fits.all() else table.take(np.flatnonzero(fits))
-    groups = first_group(asked, fitting)
-    if groups is not None:
-        fitting = fitting.take(np.flatnonzero(groups == groups.min()))
-    scores = score(asked, fitting)
-    best = _least(scores.total, _tie_breaks(fitting, seed))
-    return tuple(_ranked(asked, fitting, scores, int(row)) for row in best)
+def _ranked(asked: Asked, best: Best) -> tuple[Ranked, ...]:
+    columns = [(name, values.tolist()) for name, values in best.scores.parts.items()]
+    totals, expected = best.scores.total.tolist(), best.scores.expected_usd.tolist()
+    made = []
+    for row, total in enumerate(totals):
+        offer = best.offers.offer(row)
+        parts = tuple([(name, _plain(values[row])) for name, values in columns if values[row]])
+        made.append(
+            Ranked(
+                offer=offer,
+                cost_usd=cost_interval(asked, offer, expected[row]),
+                score=Decimal(_plain(total)),
+                parts=parts or ((str(asked.spec.objective), "0"),),
+            )
+        )
+    return tuple(made)
 
 
-def _least(values: Numbers, ties: NDArray[np.uint64]) -> NDArray[np.intp]:
-    """The positions of the least values in order; among equals the tie-break decides."""
-    count = min(RANKED_MAX, len(values))
-    bound = np.partition(values, count - 1)[count - 1]
-    below, equal = np.flatnonzero(values < bound), np.flatnonzero(values == bound)
-    room = count - len(below)
-    if len(equal) > room:
-        equal = equal[np.argpartition(ties[equal], room - 1)[:room]]
-    chosen = np.concatenate([below, equal])
-    return chosen[np.lexsort((ties[chosen], values[chosen]))]
-
-
-def _tie_breaks(table: OfferTable, seed: str) -> NDArray[np.uint64]:
-    """A number per offer that depends on its id and the seed alone."""
-    salt = np.uint64(int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8], "little") | 1)
-    mixed = (table.id_hash ^ salt) * salt
-    return mixed ^ (mixed >> np.uint64(29))
-
-
-def _ranked(asked: Asked, table: OfferTable, scores: Scores, row: int) -> Ranked:
-    parts = tuple((name, _plain(values[row])) for name, values in scores.parts.items() if values[row])
-    offer = table.offer(row)
-    return Ranked(
-        offer=offer,
-        cost_usd=cost_interval(asked, offer, scores, row),
-        score=Decimal(_plain(scores.total[row])),
-        parts=parts or ((str(asked.spec.objective), "0"),),
-    )
-
-
-def _plain(value: np.float64) -> str:
+def _plain(value: float) -> str:
     """At most six places, as a person would write it."""
-    return format(Decimal(repr(round(float(value), 6))).normalize(), "f")
+    return f"{value:.6f}".rstrip("0").rstrip(".")
 
 
 def _shown(asked: Asked, table: OfferTable, dropped: Sequence[_Dropped], fate: Fate) -> tuple[Drop, ...]:
@@ -117,9 +96,19 @@ def _shown(asked: Asked, table: OfferTable, dropped: Sequence[_Dropped], fate: F
     for drops in dropped:
         if fate is Fate.NOT_NOW and drops.check.fate is not Fate.NOT_NOW:
             continue
-        rows = np.flatnonzero(drops.rows)[: DROPS_SHOWN - len(shown)]
-        shown += [_drop(asked, table, int(row), drops.check) for row in rows]
+        shown += [_drop(asked, table, row, drops.check) for row in _first(drops.rows, DROPS_SHOWN - len(shown))]
     return tuple(shown)
+
+
+def _first(rows: Bits, count: int) -> list[int]:
+    """The first few that are set, without looking at all when they come early."""
+    if count <= 0:
+        return []
+    found = np.flatnonzero(rows[:LOOKED_AT_FIRST])
+    if len(found) < count and len(rows) > LOOKED_AT_FIRST:
+        found = np.flatnonzero(rows)
+    first: list[int] = found[:count].tolist()
+    return first
 
 
 def _drop(asked: Asked, table: OfferTable, row: int, check: Filter) -> Drop:
@@ -148,10 +137,11 @@ def feasible(asked: Asked, table: OfferTable) -> bool:
     return bool(alive.any())
 
 
-def why_not(asked: Asked, table: OfferTable) -> tuple[Drop, ...]:
-    """Every dropped offer with its first reason."""
+def why_not(asked: Asked, table: OfferTable, most: int | None = None) -> tuple[Drop, ...]:
+    """Every dropped offer with its first reason, or ``most`` of them; those that came furthest are first."""
     _, dropped = _sieve(asked, table)
-    return tuple(_drop(asked, table, int(row), drops.check) for drops in dropped for row in np.flatnonzero(drops.rows))
+    found = ((int(row), drops.check) for drops in reversed(dropped) for row in np.flatnonzero(drops.rows))
+    return tuple(_drop(asked, table, row, check) for row, check in islice(found, most))
 
 
 def all_failures(asked: Asked, table: OfferTable, row: int) -> tuple[Verdict, ...]:

@@ -6,9 +6,10 @@ from decimal import Decimal
 from typing import assert_never
 
 import numpy as np
+from numpy.typing import NDArray
 
 from placet.domain.experience import Beliefs
-from placet.domain.offer_table import Numbers, OfferTable
+from placet.domain.offer_table import Numbers, OfferTable, Whole
 from placet.domain.offers import Interval, Offer
 from placet.domain.spec import CapacityType, Objective, Repeat
 from placet.stages.filters import UNBOUNDED_RUNTIME_S, Asked, worst_cost_usd
@@ -18,6 +19,7 @@ from placet.stages.learning import Course, beliefs, expected_course
 PREFERENCE_SHARE = 0.10
 # What a score is at least taken for when a share of it is computed, so that preferences count among free offers too.
 SCORE_FLOOR = 0.01
+ROUNDING = 1e-9
 MONEY_PLACES = Decimal("0.000001")
 # What a resumable program is taken to repeat after a loss: it checkpoints about this often.
 CHECKPOINT_H = 0.25
@@ -33,6 +35,16 @@ class Scores:
     believed: Beliefs
     course: Course
 
+    def take(self, rows: NDArray[np.intp]) -> "Scores":
+        """Those of some rows, in their order."""
+        return Scores(
+            total=self.total[rows],
+            parts={name: values[rows] for name, values in self.parts.items()},
+            expected_usd=self.expected_usd[rows],
+            believed=self.believed.take(rows),
+            course=Course(hours=self.course.hours[rows], attempts=self.course.attempts[rows]),
+        )
+
 
 def score(asked: Asked, table: OfferTable) -> Scores:
     """The utility of every offer under the spec's objective.
@@ -43,45 +55,71 @@ def score(asked: Asked, table: OfferTable) -> Scores:
     """
     spec = asked.spec
     believed = beliefs(asked.experience, table, now_ms=asked.now_ms)
-    running_h = _likely_s(asked) / 3600.0
-    course = expected_course(
-        running_h,
-        believed.startup_s / 3600.0,
-        believed,
-        resumable=spec.repeat is Repeat.RESUMABLE,
-        checkpoint_h=CHECKPOINT_H,
-    )
+    course = _course(asked, believed)
     expected_micro = np.maximum(table.price_micro * course.hours, table.minimum_charge_micro * course.attempts)
     expected_usd: Numbers = expected_micro / 1e6
-    base = _base(spec.objective, expected_usd, believed, running_h)
-    parts = {str(spec.objective): base, **_preferences(asked, table, np.maximum(base, SCORE_FLOOR) * PREFERENCE_SHARE)}
-    total: Numbers = sum(parts.values(), np.zeros(len(table)))
+    base = _base(asked, expected_usd, believed)
+    parts = {str(spec.objective): base, **_preferences(asked, table, base)}
+    total: Numbers = base
+    for name, part in parts.items():
+        if name != spec.objective:
+            total = total + part
     return Scores(total=total, parts=parts, expected_usd=expected_usd, believed=believed, course=course)
+
+
+def least(asked: Asked, believed: Beliefs, price_micro: Whole) -> Numbers:
+    """What no offer scores less than of which no more is believed than this, and that has at least this price.
+
+    Every base grows with the expected cost, the cost with price and hours, the hours with start-up time and losses and
+    with the chance that a start fails. Minimum charges only add to the cost. A score is its base less a tenth of it for
+    each preference that is met, which grows with the base as there are fewer than ten. What is taken off at last is far
+    more than rounding can do.
+    """
+    base = _base(asked, price_micro * _course(asked, believed).hours / 1e6, believed)
+    bounds = asked.spec.constraints
+    wishes = bool(bounds.providers.preferred) + bool(bounds.regions.preferred) + (bounds.startup_latency_s is not None)
+    wished: Numbers = base - wishes * PREFERENCE_SHARE * np.maximum(base, SCORE_FLOOR)
+    return wished - ROUNDING * np.maximum(base, SCORE_FLOOR)
+
+
+def _course(asked: Asked, believed: Beliefs) -> Course:
+    return expected_course(
+        _likely_s(asked) / 3600.0,
+        believed.startup_s / 3600.0,
+        believed,
+        resumable=asked.spec.repeat is Repeat.RESUMABLE,
+        checkpoint_h=CHECKPOINT_H,
+    )
 
 
 def _likely_s(asked: Asked) -> float:
     return float(asked.demand.runtime_s.likely) if asked.demand.runtime_s is not None else UNBOUNDED_RUNTIME_S
 
 
-def _base(objective: Objective, expected_usd: Numbers, believed: Beliefs, running_h: float) -> Numbers:
-    until_start_s = believed.startup_s / np.maximum(believed.start_share, 0.01)
-    match objective:
+def _base(asked: Asked, expected_usd: Numbers, believed: Beliefs) -> Numbers:
+    match asked.spec.objective:
         case Objective.COST:
             return expected_usd
         case Objective.SPEED:
-            return until_start_s
+            return _until_start_s(believed)
         case Objective.BALANCED:
-            return expected_usd + until_start_s / 100.0
+            return expected_usd + _until_start_s(believed) / 100.0
         case Objective.RELIABILITY:
-            first_try = believed.start_share * np.exp(-believed.losses_per_hour * running_h)
+            first_try = believed.start_share * np.exp(-believed.losses_per_hour * (_likely_s(asked) / 3600.0))
             return (expected_usd + SCORE_FLOOR) / np.maximum(first_try, 0.001)
         case _:
-            assert_never(objective)
+            assert_never(asked.spec.objective)
 
 
-def _preferences(asked: Asked, table: OfferTable, share: Numbers) -> dict[str, Numbers]:
+def _until_start_s(believed: Beliefs) -> Numbers:
+    until: Numbers = believed.startup_s / np.maximum(believed.start_share, 0.01)
+    return until
+
+
+def _preferences(asked: Asked, table: OfferTable, base: Numbers) -> dict[str, Numbers]:
     bounds = asked.spec.constraints
     parts: dict[str, Numbers] = {}
+    share = np.maximum(base, SCORE_FLOOR) * PREFERENCE_SHARE
     if bounds.providers.preferred:
         met = table.judged("provider", lambda name: name in bounds.providers.preferred)
         parts["preferred_provider"] = np.where(met, -share, 0.0)
@@ -95,13 +133,13 @@ def _preferences(asked: Asked, table: OfferTable, share: Numbers) -> dict[str, N
     return parts
 
 
-def cost_interval(asked: Asked, offer: Offer, scores: Scores, row: int) -> Interval:
+def cost_interval(asked: Asked, offer: Offer, expected_usd: float) -> Interval:
     """What the workload costs on one offer, in US dollars: at best, in the mean of all attempts, at worst once."""
     runtime = asked.demand.runtime_s
     hourly, least = offer.price_usd_per_hour, offer.minimum_charge_usd
     low_s = runtime.low if runtime is not None else Decimal(0)
     low = max(hourly * (low_s + offer.startup_s) / 3600, least)
-    likely = max(Decimal(repr(float(scores.expected_usd[row]))), low)
+    likely = max(Decimal(repr(expected_usd)), low)
     return Interval(
         low=_money(low),
         likely=_money(likely),

@@ -1,0 +1,134 @@
+"""The best few of the offers that fit. Only offers that can still be among them are scored; the outcome is the same.
+
+Offers of one kind of capacity that are listed with about the same start-up time make a *lane*, in the order of their
+prices. What is believed of an offer is at best what is believed of its lane (``learning.best_case``), and with all
+beliefs fixed no score falls as the price rises (``scores.least``). So once the next offer of a lane, at the best that
+is believed, scores worse than the last of the best found, nothing after it in that lane can be among them.
+"""
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placet.domain.offer_table import Bits, Codes, Numbers, OfferTable
+from placet.stages.filters import Asked
+from placet.stages.learning import LEAST_STARTUP_S, best_case
+from placet.stages.scores import Scores, first_group, least, score
+
+RANKED_MAX = 20
+# So many are scored at once without asking which of them could win.
+SCORED_AT_ONCE = 2048
+# The first step is so many times what would do if the best were evenly spread; the cheapest fit less often than others.
+FIRST_STEP_TIMES = 16
+STEP_GROWS = 4
+
+Rows = NDArray[np.intp]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Best:
+    """The best offers in order: a table of them alone, and their scores, row by row."""
+
+    offers: OfferTable
+    scores: Scores
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Lanes:
+    """The rows of a snapshot by lane and price. Lane ``i`` is ``order[starts[i]:starts[i + 1]]``."""
+
+    order: Rows
+    starts: Rows
+    capacity_types: Codes
+    startup_s: Numbers
+
+
+def best_of(asked: Asked, table: OfferTable, fits: Bits, count: int, seed: str) -> Best:
+    """The best of the ``count`` offers that fit, of which there is one at least; ``seed`` settles ties."""
+    groups = first_group(asked, table)
+    if groups is not None:
+        first = fits & (groups == groups[fits].min())
+        fits, count = first, int(np.count_nonzero(first))
+    if count <= SCORED_AT_ONCE:
+        fitting = table if count == len(table) else table.take(np.flatnonzero(fits))
+        return _best_of_all(asked, fitting, seed)
+    return _best_of_all(asked, table.take(_candidates(asked, table, fits, seed)), seed)
+
+
+def _best_of_all(asked: Asked, table: OfferTable, seed: str) -> Best:
+    scores = score(asked, table)
+    if len(table) == 1:
+        return Best(offers=table, scores=scores)
+    best = _least(scores.total, table, seed)
+    return Best(offers=table.take(best), scores=scores.take(best))
+
+
+def _candidates(asked: Asked, table: OfferTable, fits: Bits, seed: str) -> Rows:
+    """Rows among which the best are, as lane after lane is left when it can add nothing."""
+    lanes = lanes_of(table)
+    at, ends = lanes.starts[:-1].copy(), lanes.starts[1:]
+    step = max(1, FIRST_STEP_TIMES * RANKED_MAX * len(fits) // int(np.count_nonzero(fits)))
+    open_ = np.flatnonzero(at < ends)
+    hoped = best_case(asked.experience, table, lanes.capacity_types, lanes.startup_s, now_ms=asked.now_ms)
+    best, totals = np.empty(0, dtype=np.intp), np.empty(0)
+    while len(open_):
+        rows = np.concatenate([lanes.order[at[lane] : min(at[lane] + step, ends[lane])] for lane in open_])
+        rows = rows[fits[rows]]
+        if len(rows):
+            best = np.concatenate([best, rows])
+            totals = np.concatenate([totals, score(asked, table.take(rows)).total])
+            kept = _least(totals, table.take(best), seed)
+            best, totals = best[kept], totals[kept]
+        at[open_] = np.minimum(at[open_] + step, ends[open_])
+        step *= STEP_GROWS
+        open_ = open_[at[open_] < ends[open_]]
+        if len(best) == RANKED_MAX and len(open_):
+            prices = table.price_micro[lanes.order[at[open_]]]
+            # An equal score may still win its tie, so only worse ones are left out.
+            open_ = open_[least(asked, hoped.take(open_), prices) <= totals[-1]]
+    return best
+
+
+def lanes_of(table: OfferTable) -> Lanes:
+    """The lanes of a snapshot, made once: start-up times within a factor of 1.4 share one."""
+    lanes: Lanes | None = table.derived.get("lanes")
+    if lanes is None:
+        lanes = table.derived["lanes"] = _lanes(table)
+    return lanes
+
+
+def _lanes(table: OfferTable) -> Lanes:
+    likeness = np.floor(np.log2(np.maximum(table.startup_s, LEAST_STARTUP_S)) * 2).astype(np.int64)
+    likeness -= likeness.min(initial=0)
+    lane_of = table.capacity_type * (likeness.max(initial=0) + 1) + likeness
+    order = np.lexsort((table.price_micro, lane_of))
+    sorted_lanes = lane_of[order]
+    begins = np.flatnonzero(np.diff(sorted_lanes, prepend=-1))
+    return Lanes(
+        order=order,
+        starts=np.append(begins, len(order)),
+        capacity_types=table.capacity_type[order[begins]],
+        startup_s=np.minimum.reduceat(table.startup_s[order], begins) if len(begins) else np.empty(0),
+    )
+
+
+def _least(values: Numbers, table: OfferTable, seed: str) -> Rows:
+    """The rows of the least values in order, one value per row of the table; among equals the tie-break decides."""
+    count = min(RANKED_MAX, len(values))
+    bound = np.partition(values, count - 1)[count - 1]
+    chosen = np.flatnonzero(values <= bound)
+    if len(chosen) > count:
+        below, equal = chosen[values[chosen] < bound], chosen[values[chosen] == bound]
+        room = count - len(below)
+        ties = tie_breaks(table, equal, seed)
+        chosen = np.concatenate([below, equal[np.argpartition(ties, room - 1)[:room]]])
+    return chosen[np.lexsort((tie_breaks(table, chosen, seed), values[chosen]))]
+
+
+def tie_breaks(table: OfferTable, rows: Rows, seed: str) -> NDArray[np.uint64]:
+    """A number per row that depends on its offer's id and the seed alone."""
+    salt = np.uint64(int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8], "little") | 1)
+    mixed = (table.words["id"].hashes.take(table.id[rows]) ^ salt) * salt
+    return mixed ^ (mixed >> np.uint64(29))
