@@ -96,6 +96,13 @@ class LocalSettings(_Section):
     supervisor_idle_seconds: Seconds = Field(
         60.0, description="How long the supervisor process stays with nothing to watch and no server."
     )
+    checkpoint_days: float = Field(
+        30.0,
+        gt=0,
+        le=3650,
+        description="Days for which a workload's checkpoints are kept after their last use; more than any workload "
+        "waits between two attempts.",
+    )
     log_limit: Memory = Field(10**9, description="Bytes kept of each log stream of an attempt, such as `1GB`.")
 
 

@@ -4,6 +4,7 @@ import hashlib
 import http.server
 import os
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import pytest
 from placet.domain.allocations import Observation, ResolvedInput
 from placet.domain.errors import InvalidRequest
 from placet.domain.failures import Cause
+from placet.domain.spec import Repeat
+from placet.testing.conformance.provider import ended, released
 from tests.support.local import LocalWorld, launch_of, outputs, resources, shell
 from tests.support.missing import need_bubblewrap
 
@@ -267,8 +270,6 @@ async def test_output_paths_outside_are_refused(world: LocalWorld, path: str) ->
 async def test_checkpoints_outlive_an_attempt(world: LocalWorld) -> None:
     from dataclasses import replace
 
-    from placet.domain.spec import Repeat
-
     spec = shell(
         'cat "$PLACET_CHECKPOINTS/step" 2>/dev/null; echo 5 > "$PLACET_CHECKPOINTS/step"', repeat=Repeat.RESUMABLE
     )
@@ -278,6 +279,32 @@ async def test_checkpoints_outlive_an_attempt(world: LocalWorld) -> None:
     await world.run(first)
     await world.run(again)
     assert world.path("again", "logs", "stdout").read_text() == "5\n"
+
+
+async def test_checkpoints_that_nobody_used_for_long_are_let_go(tmp_path: Path) -> None:
+    """When a server comes and every hour; never those of a workload that is known here."""
+    world = LocalWorld(folder=tmp_path / "local", options={"use_sandbox": False, "checkpoint_days": 2.0})
+    kept = tmp_path / "local" / "checkpoints"
+    spec = shell('echo 5 > "$PLACET_CHECKPOINTS/step"', repeat=Repeat.RESUMABLE)
+    try:
+        launches = {name: launch_of(spec, name) for name in ("known", "old", "writing", "young")}
+        handles = {}
+        provider = await world.provider()
+        for name, launch in launches.items():
+            handles[name] = await provider.submit(launch)
+            await ended(provider, handles[name])
+        folders = {name: kept / launch.tag.workload_id for name, launch in launches.items()}
+        for name, handle in handles.items():
+            if name != "known":
+                await released(provider, handle)
+        for name, days in (("known", 9), ("old", 3), ("writing", 3), ("young", 1)):
+            ago_s = time.time() - days * 86400
+            os.utime(folders[name] / "step", (time.time(),) * 2 if name == "writing" else (ago_s, ago_s))
+            os.utime(folders[name], (ago_s, ago_s))
+        await world.provider()
+        assert {name for name, folder in folders.items() if folder.exists()} == {"known", "writing", "young"}
+    finally:
+        await world.close()
 
 
 async def test_the_disk_limit_counts_outputs_and_scratch(world: LocalWorld) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 
-from placet.runner import causes
+from placet.runner import causes, checkpoints
 from placet.runner.attempt import FOLDERS, Attempt
 from placet.runner.collect import Collecting
 from placet.runner.environments import Environments
 from placet.runner.launch import Invalid, Launch
 from placet.runner.preparing import Preparing
-from placet.runner.records import remove_tree, write_record
+from placet.runner.records import remove_tree, wall_ms, write_record
 from placet.runner.running import Running
 from placet.runner.spares import Spares
 from placet.runner.spawn import fork_call
@@ -176,6 +176,12 @@ class Keeper:
         )
         return [self.attempts[key] for key in keys[:limit]], len(keys) > limit
 
+    def prune_checkpoints(self) -> None:
+        """Delete checkpoints that were not used for as long as is set; never those of a workload that is known here."""
+        oldest_s = wall_ms() / 1000 - self.world.settings.checkpoint_days * checkpoints.DAY_S
+        known = {attempt.launch.workload_id for attempt in self.attempts.values() if attempt.launch.checkpoints}
+        checkpoints.prune(self.world.layout.checkpoints, oldest_s, known, self._discard)
+
     def end_all(self, reason: str, grace_s: float | None) -> None:
         """Take nothing new and end everything that lives; nobody asked for that, so it is lost and not stopped."""
         self.retiring = True
@@ -191,6 +197,8 @@ class Keeper:
             self._running.end_unstarted(attempt, cause, reason + " before it began")
 
     def _exited(self, attempt: Attempt) -> None:
+        if attempt.launch.checkpoints:
+            checkpoints.used(self.world.layout.checkpoints, attempt.launch.workload_id)
         self._sweep_groups()
         self._collecting.begin(attempt)
 
@@ -200,17 +208,23 @@ class Keeper:
             self._delete(attempt)
 
     def _delete(self, attempt: Attempt) -> bool:
-        if attempt.folders != FOLDERS[:1] or not self._spares.put(attempt.folder):
-            self._trash_count += 1
-            trash = os.path.join(self.world.layout.trash, f"{os.getpid()}-{self._trash_count}")
-            try:
-                os.rename(attempt.folder, trash)
-            except FileNotFoundError:
-                pass  # gone is what was wanted
-            except OSError:
-                return False
-            self._empty_trash()
+        plain = attempt.folders == FOLDERS[:1]
+        if not (plain and self._spares.put(attempt.folder)) and not self._discard(attempt.folder):
+            return False
         self.attempts.pop(attempt.key, None)
+        return True
+
+    def _discard(self, path: str) -> bool:
+        """Out of sight now, deleted soon; false when it cannot be moved."""
+        self._trash_count += 1
+        trash = os.path.join(self.world.layout.trash, f"{os.getpid()}-{self._trash_count}")
+        try:
+            os.rename(path, trash)
+        except FileNotFoundError:
+            pass  # gone is what was wanted
+        except OSError:
+            return False
+        self._empty_trash()
         return True
 
     def _empty_trash(self) -> None:

@@ -28,6 +28,7 @@ def make_folders(world: World, attempt: Attempt) -> None:
             os.mkdir(attempt.path(name), 0o700)
     if attempt.launch.checkpoints:
         os.makedirs(checkpoints(world, attempt), mode=0o700, exist_ok=True)
+        os.utime(checkpoints(world, attempt))
 
 
 def checkpoints(world: World, attempt: Attempt) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 IDLE_EXIT_S = 600.0
 CHECK_S = 5.0
 STRAYS_S = 2.0
+PRUNE_AGAIN_S = 3600.0
 READY = b"ready\n"
 TAKEN = b"taken\n"
 
@@ -49,6 +50,7 @@ class Service:
         self._world.layout.keep_reserve()
         self._world.loop.later(min(CHECK_S, self._idle_exit_s), self._check)
         self._world.loop.later(STRAYS_S, self._world.groups.remove_strays)
+        self._world.loop.later(PRUNE_AGAIN_S, self._prune)
         signal.signal(signal.SIGTERM, self._told_to_end)
 
     def run(self) -> None:
@@ -95,6 +97,10 @@ class Service:
         elif now_s - self._idle_since_s >= self._idle_exit_s:
             self._world.loop.stop()
         self._world.loop.later(min(CHECK_S, self._idle_exit_s), self._check)
+
+    def _prune(self) -> None:
+        self.desk.keeper.prune_checkpoints()
+        self._world.loop.later(PRUNE_AGAIN_S, self._prune)
 
     def _holds_folder(self) -> bool:
         try:

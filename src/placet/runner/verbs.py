@@ -120,6 +120,7 @@ class Desk:
         del connection
         self._world.capacity.configure(document.get("capacity") or {})
         self._world.settings.configure(document)
+        self.keeper.prune_checkpoints()
         return {"capacity": self._world.capacity.document()}
 
     def _start(self, connection: Connection, document: Json) -> Json:

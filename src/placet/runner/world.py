@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     Json = Dict[str, Any]
 
 PATH_DEFAULT = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+CHECKPOINT_DAYS = 30.0
 BUILD_LIMIT_S = 1800.0
 
 
@@ -34,6 +35,7 @@ class Settings:
         self.uv = ""
         self.build_env: dict[str, str] = {}
         self.build_limit_s = BUILD_LIMIT_S
+        self.checkpoint_days = CHECKPOINT_DAYS
 
     def configure(self, document: Json) -> None:
         """Take over what is named in the document."""
@@ -43,6 +45,7 @@ class Settings:
         if isinstance(document.get("build_env"), dict):
             self.build_env = {str(name): str(value) for name, value in document["build_env"].items()}
         self.build_limit_s = float(document.get("build_limit_s") or self.build_limit_s)
+        self.checkpoint_days = float(document.get("checkpoint_days") or self.checkpoint_days)
 
 
 class World:

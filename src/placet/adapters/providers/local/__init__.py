@@ -40,6 +40,8 @@ class _Section(Protocol):
     @property
     def supervisor_idle_seconds(self) -> float: ...
     @property
+    def checkpoint_days(self) -> float: ...
+    @property
     def log_limit(self) -> int: ...
 
 
@@ -71,6 +73,7 @@ def local_provider(settings: _Settings, clock: Clock) -> LocalProvider:
         use_groups=section.cgroup != "off",
         use_sandbox=section.sandbox != "none",
         supervisor_idle_s=section.supervisor_idle_seconds,
+        checkpoint_days=section.checkpoint_days,
         log_bytes=section.log_limit,
         allowed_hosts=settings.inputs.allowed_private_hosts,
     )

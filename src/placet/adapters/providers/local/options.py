@@ -37,6 +37,7 @@ class LocalOptions:
     use_groups: bool = True
     use_sandbox: bool = True
     supervisor_idle_s: float = 600.0
+    checkpoint_days: float = 30.0
     log_bytes: int = 64 * 1024 * 1024
     allowed_hosts: tuple[str, ...] = ()
     path: str | None = None

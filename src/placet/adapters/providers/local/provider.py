@@ -188,6 +188,7 @@ class LocalProvider:
                 ],
             },
             path=options.path or environment.get("PATH") or PATH_FALLBACK,
+            checkpoint_days=options.checkpoint_days,
             python=options.python,
             uv=options.uv or machine.uv(),
             build_env={**machine.build_environment(environment), **options.build_env},
