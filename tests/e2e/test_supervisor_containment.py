@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -140,6 +141,16 @@ async def test_a_child_that_hits_the_disk_limit_is_no_fault_of_the_program(world
     assert (seen.cause, seen.signal) == (Cause.DISK_LIMIT, None)
     assert seen.exit_code
     assert "a file of 4000000 bytes" in seen.message
+
+
+async def test_a_file_in_a_folder_of_the_users_is_cut_as_well(world: LocalWorld, tmp_path: Path) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    spec = shell("head -c 64000000 /dev/zero > big || exit 1", resources=resources(disk_bytes=4 * MB))
+    spec = replace(spec, runtime=replace(spec.runtime, working_directory=str(here)))
+    seen = await world.run(launch_of(spec, "here"))
+    assert (seen.cause, seen.exit_code) == (Cause.DISK_LIMIT, 1)
+    assert (here / "big").stat().st_size == 4 * MB
 
 
 async def test_many_files_of_a_program_that_fails_before_they_are_counted(world: LocalWorld) -> None:

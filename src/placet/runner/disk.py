@@ -15,13 +15,10 @@ ENTRIES_PER_STEP = 2000
 class Tally:
     """One pass over some folders; symbolic links are not followed, holes in files are not counted."""
 
-    def __init__(self, folders: Sequence[str], since_s: float = 0.0, entries_left: int | None = None) -> None:
+    def __init__(self, folders: Sequence[str], entries_left: int | None = None) -> None:
         self._pending: list[str] = list(folders)
-        self._since_s = since_s
         self._entries_left = entries_left
         self.total_bytes = 0
-        # The length, holes counted, of the longest file written to since then: what the kernel holds a bound against.
-        self.longest_bytes = 0
 
     def step(self, entries: int = ENTRIES_PER_STEP) -> int | None:
         """Look at some more entries; the sum when everything was seen, else ``None``."""
@@ -53,13 +50,25 @@ class Tally:
             if entry.is_dir(follow_symlinks=False):
                 self._pending.append(entry.path)
             else:
-                facts = entry.stat(follow_symlinks=False)
-                self.total_bytes += facts.st_blocks * 512
-                if (
-                    facts.st_size > self.longest_bytes
-                    and facts.st_mtime >= self._since_s
-                    and stat.S_ISREG(facts.st_mode)
-                ):
-                    self.longest_bytes = facts.st_size
+                self._file(entry.stat(follow_symlinks=False))
         except OSError:
             return
+
+    def _file(self, facts: os.stat_result) -> None:
+        self.total_bytes += facts.st_blocks * 512
+
+
+class CutFiles(Tally):
+    """The same way through folders, for files that a bound on their length cut: exactly as long as it (holes count),
+    and written to since then. A longer one was written by somebody whom the bound does not hold.
+    """
+
+    def __init__(self, folders: Sequence[str], length_bytes: int, since_s: float, entries_left: int) -> None:
+        super().__init__(folders, entries_left)
+        self._length_bytes = length_bytes
+        self._since_s = since_s
+        self.count = 0
+
+    def _file(self, facts: os.stat_result) -> None:
+        cut = facts.st_size == self._length_bytes and facts.st_mtime >= self._since_s
+        self.count += cut and stat.S_ISREG(facts.st_mode)

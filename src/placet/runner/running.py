@@ -10,7 +10,7 @@ import signal
 import socket
 
 from placet.runner import causes, processes, program
-from placet.runner.disk import Tally
+from placet.runner.disk import CutFiles, Tally
 from placet.runner.loop import signalled
 from placet.runner.records import wall_ms, write_record
 from placet.runner.streams import Stream
@@ -286,27 +286,26 @@ class Running:
             return
         if attempt.launch.limits.disk_bytes is not None and attempt.ending is None and attempt.ran and status != 0:
             since_s = (attempt.started_ms or 0) / 1000 - FILE_TIME_BEHIND_S
-            written = Tally(_written(self._world, attempt), since_s, LOOKED_AT_MOST)
-            self._measure(attempt, status, Tally(_own(attempt)), written)
+            most = attempt.launch.limits.disk_bytes
+            cut = CutFiles(_written(self._world, attempt), most, since_s, LOOKED_AT_MOST)
+            self._measure(attempt, status, Tally(_own(attempt)), cut)
             return
         self._classify(attempt, status)
         self._settle(attempt)
 
-    def _measure(self, attempt: Attempt, status: int, used: Tally, written: Tally) -> None:
+    def _measure(self, attempt: Attempt, status: int, used: Tally, cut: CutFiles) -> None:
         """What failed beside its disk limit: was the limit reached?
 
         The signal says so only of the main process. A shell reports a child that died of it as a number, a program
         that ignores it sees a failed write; but the file that was cut is then as long as the limit.
         """
         most = attempt.launch.limits.disk_bytes or 0
-        if used.step() is None or written.step() is None:
-            attempt.timers["measure"] = self._world.loop.later(
-                0.0, lambda: self._measure(attempt, status, used, written)
-            )
+        if used.step() is None or cut.step() is None:
+            attempt.timers["measure"] = self._world.loop.later(0.0, lambda: self._measure(attempt, status, used, cut))
             return
         attempt.usage["disk_bytes"] = used.total_bytes
-        if written.longest_bytes >= most:
-            attempt.note("disk_limit_reached", f"a file of {written.longest_bytes} bytes")
+        if cut.count:
+            attempt.note("disk_limit_reached", f"a file of {most} bytes")
         elif used.total_bytes > most:
             attempt.note("disk_limit_reached", f"{used.total_bytes} bytes in all")
         self._classify(attempt, status)
