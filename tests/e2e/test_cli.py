@@ -98,7 +98,7 @@ def test_looking_at_a_workload(shell: Shell, done: str) -> None:
     assert shell.document("result", done[:20])["workload_id"] == done
     lines = shell("events", done, "--json").stdout.splitlines()
     assert [json.loads(line)["seq"] for line in lines] == sorted(json.loads(line)["seq"] for line in lines)
-    assert shell.document("offers")[0]["provider"] == "local"
+    assert shell.document("offers")["items"][0]["provider"] == "local"
 
 
 def on_terminal(*arguments: str, **environment: str) -> bytes:

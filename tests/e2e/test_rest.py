@@ -229,7 +229,8 @@ def test_a_wrong_parameter_is_named(server: Served, query: str) -> None:
         (f"{BASE}/{{}}/logs?ofset=1", "did you mean `offset`?"),
         (f"{BASE}/{{}}/events?after=-1", "write 0 or more"),
         (f"{BASE}/{{}}/artifacts/greeting.txt?epoch=x", "write a whole number"),
-        ("/v1/offers?gpu=1", "this route takes no parameters"),
+        ("/v1/tokens?gpu=1", "this route takes no parameters"),
+        ("/v1/offers?conected=true", "did you mean `connected`?"),
     ],
 )
 def test_what_may_be_asked_instead_is_told(server: Served, done: str, path: str, fix: str) -> None:

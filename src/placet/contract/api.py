@@ -205,6 +205,8 @@ class GpuView(View):
     model: str
     count: int
     memory_bytes: int
+    architecture: str = ""
+    interconnect: str = Field(default="", description="What joins them, such as `nvlink`.")
     compute_capability: str | None = None
     features: list[str] = []
     driver_version: str | None = None
@@ -228,10 +230,18 @@ class OfferView(View):
     nodes_max: int = 1
     price_usd_per_hour: str
     minimum_charge_usd: str = "0"
-    startup_s: str = "0"
+    billing_quantum_s: int = Field(default=1, description="Time is paid for in steps of this.")
+    startup_s: str = Field(default="0", description="Median time until a program starts.")
+    startup_p90_s: str | None = Field(default=None, description="Nine of ten starts take no longer.")
     availability: str
+    availability_at: str | None = Field(default=None, description="When that was so.")
     observed_at: str | None = None
     preemptible: bool = False
+    connected: bool = Field(default=True, description="An adapter offers it; else it is only listed, for comparison.")
+    trust: str = Field(default="unknown", description="Whose machine: own, company, community, unknown.")
+    price_source: str = Field(default="", description="The price list that says so; empty for the provider itself.")
+    priced_at: str | None = Field(default=None, description="When the price was so.")
+    stale: bool = Field(default=False, description="The price is older than it should be, or its source fails.")
 
 
 class IntervalView(View):
@@ -285,12 +295,90 @@ class PlanView(View):
     relaxed: list[str] = Field(default=[], description="Preferences that could not be kept.")
 
 
+class SourceView(View):
+    """Where offers come from: a provider's adapter, or a price list with what was read of it last."""
+
+    name: str
+    kind: str = Field(description="provider, or list")
+    state: str = Field(description="reading, fresh, stale, failing")
+    offers: int = 0
+    quarantined: int = Field(default=0, description="Prices that were not believed.")
+    corrected: int = Field(default=0, description="Rows that were believed after a correction.")
+    hidden: int = Field(default=0, description="Offers that an earlier source lists too.")
+    read_at: str | None = Field(default=None, description="The last good reading, from which its offers are.")
+    tried_at: str | None = None
+    priced_at: str | None = Field(default=None, description="The time of its newest price.")
+    failure: str = ""
+    fix: str = ""
+    warnings: list[str] = []
+
+
+class OfferPage(Page[OfferView]):
+    """Offers, those that can be dispatched to first, then by price; and the sources they are from."""
+
+    left_out: int = Field(default=0, description="How many more there are.")
+    sources: list[SourceView] = []
+
+
+class QuarantinedView(View):
+    """A line of a price list, or one of its prices, that was not believed."""
+
+    source: str
+    row: str = Field(description="Part of the source and line in it.")
+    provider: str
+    instance: str = ""
+    region: str = ""
+    gpu: str = ""
+    capacity: str = Field(default="", description="The price in question; empty for the whole line.")
+    price_usd_per_hour: str | None = None
+    reason: str
+    why: str
+
+
+class CorrectedView(View):
+    """A line of a price list that was believed after a correction."""
+
+    source: str
+    row: str
+    provider: str
+    instance: str = ""
+    what: str
+
+
+class QuarantinePage(Page[QuarantinedView]):
+    """What was not believed, and what only after a correction."""
+
+    left_out: int = Field(default=0, description="How many more were set aside.")
+    corrected: list[CorrectedView] = []
+    corrected_left_out: int = 0
+    sources: list[SourceView] = []
+
+
+class MatchView(View):
+    """What became of every offer, price lists included, for one spec."""
+
+    accepted: bool = Field(description="Would it be accepted as it is?")
+    demand: DemandView
+    plan: PlanView = Field(description="Over all offers; what is only listed is dropped by the filter `connected`.")
+    considered: int
+    fits: int
+    listed: list[RankedView] = Field(default=[], description="What is only listed and would fit, best first.")
+    drops: list[DropView] = Field(default=[], description="Dropped offers with their reasons, the nearest first.")
+    left_out: int = Field(default=0, description="How many more were dropped.")
+    filter_fields: dict[str, str] = Field(default={}, description="The field of the spec that each filter checks.")
+    problems: list[ProblemView] = []
+    sources: list[SourceView] = []
+
+
 class EstimateView(View):
     """What would happen and what it may cost; nothing is done."""
 
     accepted: bool = Field(description="Would it be accepted as it is?")
     demand: DemandView
     plan: PlanView
+    listed: list[RankedView] = Field(
+        default=[], description="What price lists name and would fit if its provider were connected; best first."
+    )
     cost_usd: IntervalView | None = None
     assumptions: list[str] = []
     problems: list[ProblemView] = []
@@ -466,5 +554,4 @@ class ResultView(View):
 WorkloadPage: TypeAlias = Page[WorkloadSummary]
 EventPage: TypeAlias = Page[EventView]
 ArtifactPage: TypeAlias = Page[ArtifactView]
-OfferPage: TypeAlias = Page[OfferView]
 TokenPage: TypeAlias = Page[TokenView]

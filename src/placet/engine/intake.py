@@ -7,7 +7,7 @@ from typing import Protocol
 
 from placet.domain.failures import MEANINGS, Cause
 from placet.domain.offer_table import OfferTable
-from placet.domain.offers import Demand, Interval, Plan
+from placet.domain.offers import Demand, Drop, Interval, Plan, Ranked
 from placet.domain.problems import Problem
 from placet.domain.records import (
     Acceptance,
@@ -22,6 +22,7 @@ from placet.domain.records import (
 from placet.domain.spec import Spec
 from placet.domain.states import Desired, WorkloadState
 from placet.engine.apply import apply
+from placet.engine.market import LISTS_WITHIN_S, Market
 from placet.ports.ambient import Clock, Ids
 from placet.ports.store import Store
 from placet.stages import admission, placement, sizing
@@ -95,6 +96,20 @@ class Estimate:
     cost_usd: Interval | None
     assumptions: tuple[str, ...]
     problems: tuple[Problem, ...]
+    listed: tuple[Ranked, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Match:
+    """What became of every offer for one spec: ``plan`` over all that is known, ``listed`` what is only listed and
+    would fit, ``drops`` the first so many of those that do not fit, the nearest first."""
+
+    demand: Demand
+    plan: Plan
+    considered: int
+    listed: tuple[Ranked, ...]
+    drops: tuple[Drop, ...]
+    problems: tuple[Problem, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,10 +160,15 @@ class IntakePorts:
     clock: Clock
     ids: Ids
     fingerprint: Fingerprint
-    offers: Callable[[], OfferTable]
+    offers: Market
     check: Callable[[Spec], tuple[Problem, ...]]
     owner: Owner
     complete: Callable[[Spec], Spec] = _as_it_is
+
+
+def _listed(asked: Asked, table: OfferTable) -> tuple[Ranked, ...]:
+    """What is only listed and would fit if its provider were connected, best first."""
+    return placement.place(replace(asked, hypothetical=True), table, seed="").ranked if len(table) else ()
 
 
 class Intake:
@@ -224,6 +244,7 @@ class Intake:
         spec = await self._completed(spec)
         problems, asked = await self._judged(spec)
         plan = placement.place(asked, self._ports.offers(), seed="")
+        await self._ports.offers.settled(LISTS_WITHIN_S)
         best = plan.ranked[0] if plan.ranked else None
         assumptions = [] if best is None else [best.cost_usd.reason]
         return Estimate(
@@ -232,7 +253,28 @@ class Intake:
             cost_usd=None if best is None else best.cost_usd,
             assumptions=(*assumptions, *asked.demand.reasons),
             problems=problems,
+            listed=_listed(asked, self._ports.offers.listed.table),
         )
+
+    async def match(self, spec: Spec, drops_max: int) -> Match:
+        """What becomes of every offer that is known, price lists included, when it is held against a spec."""
+        spec = await self._completed(spec)
+        market = self._ports.offers
+        await market.settled(LISTS_WITHIN_S)
+        problems, asked = await self._judged(spec)
+        table, listed = market.everything(), market.listed.table
+
+        def held() -> Match:
+            return Match(
+                demand=asked.demand,
+                plan=placement.place(asked, table, seed=""),
+                considered=len(table),
+                listed=_listed(asked, listed),
+                drops=placement.why_not(asked, table, drops_max),
+                problems=problems,
+            )
+
+        return await asyncio.to_thread(held)  # a sentence for each of a thousand offers takes a while
 
     async def measure(self, spec: Spec) -> MemoryEstimate | Refused:
         """How much GPU memory the spec's model needs, by whatever is known of it; no offer is looked at."""

@@ -16,6 +16,8 @@ from placet.domain.values import evolve
 from placet.engine.catalogs import Catalogs, Snapshot
 from placet.ports.provider import Provider
 
+# Who wants to see price lists waits for their first reading, but no longer than this.
+LISTS_WITHIN_S = 10.0
 NOTHING_LISTED = Snapshot(shelves=(), table=OfferTable.of([]))
 
 
@@ -80,6 +82,17 @@ class Market:
     def listed(self) -> Snapshot:
         """What sources of price lists said last."""
         return NOTHING_LISTED if self._catalogs is None else self._catalogs.snapshot
+
+    def sources(self) -> tuple[tuple[str, Sequence[Offer]], ...]:
+        """What each provider's adapter offers, by the name of the provider."""
+        return tuple((name, provider.offers()) for name, provider in self._providers.items())
+
+    def stale(self, offer: Offer, now_ms: int) -> bool:
+        """Is its price older than its list may be, or was it not confirmed by the last reading?"""
+        for shelf in self.listed.shelves:
+            if shelf.name == offer.price_source and not offer.connected:
+                return bool(shelf.failure) or shelf.outdated(offer.priced_ms, now_ms)
+        return False
 
     async def settled(self, within_s: float) -> None:
         """Wait until every source was tried once, or for that long; at once where there is none."""

@@ -1,16 +1,20 @@
 """Every read, for REST, command line and agents alike. It changes nothing."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
 
 from placet.domain.account import Account
 from placet.domain.allocations import LogChunk
-from placet.domain.offer_table import OfferTable
+from placet.domain.listings import Corrected, Quarantined
 from placet.domain.offers import Offer
 from placet.domain.records import Artifact, Attempt, Event, Record, Workload, WorkloadFilter
 from placet.domain.states import WorkloadState
 from placet.engine.effects import log_location
+from placet.engine.market import LISTS_WITHIN_S, Market
 from placet.ports.ambient import Clock
 from placet.ports.artifacts import Artifacts
 from placet.ports.provider import Provider
@@ -24,6 +28,7 @@ LOG_LOOK_S = 0.05
 LOG_LOOK_MAX_S = 1.0
 PIECE_BYTES = 256 * 1024
 ACCOUNT_EVENTS = 1000
+CORRECTED_MAX = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +52,25 @@ class QueryPorts:
     artifacts: Artifacts
     providers: Mapping[str, Provider]
     clock: Clock
-    offers: Callable[[], OfferTable]
+    offers: Market
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfferList:
+    """Some offers, and how many more there are."""
+
+    offers: tuple[Offer, ...]
+    left_out: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quarantine:
+    """What was not believed of price lists, and what only after a correction; and how much more of each there is."""
+
+    quarantined: tuple[Quarantined, ...]
+    left_out: int
+    corrected: tuple[Corrected, ...]
+    corrected_left_out: int
 
 
 class Queries:
@@ -211,10 +234,39 @@ class Queries:
             return None
         return await self._ports.store.result(workload_id)
 
-    def offers(self) -> Sequence[Offer]:
-        """What all providers offer now."""
-        table = self._ports.offers()
-        return [table.offer(row) for row in range(len(table))]
+    async def offers(self, *, connected: bool | None, limit: int) -> OfferList:
+        """Offers, price lists included: those that can be dispatched to first, then by price."""
+        market = self._ports.offers
+        await market.settled(LISTS_WITHIN_S)
+        table = market() if connected else market.everything()
+        rows = np.lexsort((table.price_micro, ~table.connected))
+        if connected is False:
+            rows = rows[~table.connected[rows]]
+        offers = tuple(table.offer(int(row)) for row in rows[:limit])
+        return OfferList(offers=offers, left_out=len(rows) - len(offers))
+
+    async def quarantine(self, limit: int) -> Quarantine:
+        """What price lists say and was not believed, source by source, and what only after a correction."""
+        market = self._ports.offers
+        await market.settled(LISTS_WITHIN_S)
+        shelves = market.listed.shelves
+        aside = tuple(islice((one for shelf in shelves for one in shelf.quarantined), limit))
+        corrected = tuple(islice((one for shelf in shelves for one in shelf.corrected), CORRECTED_MAX))
+        return Quarantine(
+            quarantined=aside,
+            left_out=sum(len(shelf.quarantined) for shelf in shelves) - len(aside),
+            corrected=corrected,
+            corrected_left_out=sum(len(shelf.corrected) for shelf in shelves) - len(corrected),
+        )
+
+    def stale(self, offer: Offer) -> bool:
+        """Is its price older than its list may be, or was it not confirmed by the last reading?"""
+        return self._ports.offers.stale(offer, self._ports.clock.now_ms())
+
+    @property
+    def market(self) -> Market:
+        """Where offers are from."""
+        return self._ports.offers
 
 
 class _Watched:

@@ -119,9 +119,20 @@ class AsyncClient:
         """The final document, byte for byte as it is kept."""
         return await self._transport.send(calls.result_text(workload_id))
 
-    async def offers(self) -> list[api.OfferView]:
-        """What there is to run on."""
-        return (await self._transport.send(calls.offers())).items
+    async def offers(self, *, connected: bool | None = None, limit: int = 1000) -> api.OfferPage:
+        """What there is to run on, price lists included, and the state of each source.
+
+        ``connected`` asks only for what can be dispatched to, or only for what is listed for comparison.
+        """
+        return await self._transport.send(calls.offers(connected, limit))
+
+    async def quarantined(self, *, limit: int = 1000) -> api.QuarantinePage:
+        """Lines of price lists that were not believed, each with the reason."""
+        return await self._transport.send(calls.quarantined(limit))
+
+    async def match(self, spec: Spec | None = None, *, drops: int = 0, **inline: Unpack[InlineFields]) -> api.MatchView:
+        """What becomes of every offer for a spec; ``drops`` of those that do not fit are named with their reason."""
+        return await self._transport.send(calls.match(document_of(spec, inline), drops))
 
     async def health(self) -> api.HealthView:
         """Is the server alive, and of which version?"""

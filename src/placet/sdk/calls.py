@@ -148,9 +148,29 @@ def artifact_bytes(workload_id: str, path: str, epoch: int | None = None, offset
     )
 
 
-def offers() -> Call[api.OfferPage]:
-    """What there is to run on."""
-    return Call(request=Request(method="GET", path="/v1/offers"), read=_as(api.OfferPage))
+def offers(connected: bool | None = None, limit: int = 1000) -> Call[api.OfferPage]:
+    """What there is to run on, and where that is known from."""
+    query = [("limit", str(limit))]
+    query += [] if connected is None else [("connected", str(connected).lower())]
+    return Call(request=Request(method="GET", path="/v1/offers", query=tuple(query)), read=_as(api.OfferPage))
+
+
+def quarantined(limit: int = 1000) -> Call[api.QuarantinePage]:
+    """What price lists say and was not believed."""
+    request = Request(method="GET", path="/v1/offers/quarantined", query=(("limit", str(limit)),))
+    return Call(request=request, read=_as(api.QuarantinePage))
+
+
+def match(document: Document, drops: int = 0) -> Call[api.MatchView]:
+    """What becomes of every offer for a spec."""
+    request = Request(
+        method="POST",
+        path="/v1/offers/match",
+        query=(("drops", str(drops)),),
+        headers=JSON_BODY,
+        body=_encoded(document),
+    )
+    return Call(request=request, read=_as(api.MatchView))
 
 
 def health() -> Call[api.HealthView]:

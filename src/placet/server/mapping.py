@@ -1,6 +1,6 @@
 """From the domain to the contract, and nothing else. What is not mapped here does not leave the server."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from urllib.parse import quote
 
@@ -9,7 +9,7 @@ from placet.contract.canonical import spec_digest as spec_digest
 from placet.contract.render import render as render
 from placet.domain.account import Account
 from placet.domain.failures import MEANINGS, Failure
-from placet.domain.offers import Demand, Interval, Offer, Plan
+from placet.domain.offers import Demand, Drop, Interval, Offer, Plan, Ranked
 from placet.domain.problems import Problem
 from placet.domain.records import Artifact, Attempt, Event, PlacementNote, Record, Token, Workload
 from placet.domain.units import format_instant
@@ -169,9 +169,10 @@ def artifact(held: Artifact) -> api.ArtifactView:
     )
 
 
-def offer(held: Offer) -> api.OfferView:
+def offer(held: Offer, *, stale: bool = False) -> api.OfferView:
     """One way to run."""
     gpu = held.gpu
+    availability_ms = held.availability_ms or (held.observed_ms if held.connected else 0)
     return api.OfferView(
         id=held.id,
         provider=held.provider,
@@ -189,6 +190,8 @@ def offer(held: Offer) -> api.OfferView:
             model=gpu.model,
             count=gpu.count,
             memory_bytes=gpu.memory_bytes,
+            architecture=gpu.architecture,
+            interconnect=gpu.interconnect,
             compute_capability=gpu.compute_capability,
             features=list(gpu.features),
             driver_version=gpu.driver_version,
@@ -197,19 +200,30 @@ def offer(held: Offer) -> api.OfferView:
         nodes_max=held.nodes_max,
         price_usd_per_hour=money(held.price_usd_per_hour),
         minimum_charge_usd=money(held.minimum_charge_usd),
+        billing_quantum_s=held.billing_quantum_s,
         startup_s=str(held.startup_s),
+        startup_p90_s=None if held.startup_p90_s is None else str(held.startup_p90_s),
         availability=held.availability.value,
+        availability_at=instant(availability_ms or None),
         observed_at=instant(held.observed_ms or None),
         preemptible=held.preemptible,
+        connected=held.connected,
+        trust=held.trust.value,
+        price_source=held.price_source,
+        priced_at=instant(held.priced_ms or held.observed_ms or None),
+        stale=stale,
     )
 
 
-def estimate(held: Estimate, warnings: Sequence[Problem], spec_digest: str) -> api.EstimateView:
+def estimate(
+    held: Estimate, warnings: Sequence[Problem], spec_digest: str, stale: Callable[[Offer], bool]
+) -> api.EstimateView:
     """What would happen."""
     return api.EstimateView(
         accepted=not held.problems,
-        demand=_demand(held.demand),
-        plan=_plan(held.plan),
+        demand=demand(held.demand),
+        plan=plan(held.plan),
+        listed=[ranked(one, stale=stale(one.offer)) for one in held.listed],
         cost_usd=interval(held.cost_usd),
         assumptions=list(held.assumptions),
         problems=[problem(one) for one in held.problems],
@@ -246,7 +260,8 @@ def _span(held: Span) -> api.SpanView:
     return api.SpanView(low=held.low, likely=held.likely, high=held.high)
 
 
-def _demand(held: Demand) -> api.DemandView:
+def demand(held: Demand) -> api.DemandView:
+    """What was derived from a spec."""
     return api.DemandView(
         gpu_count=held.gpu_count,
         gpu_memory_bytes=held.gpu_memory_bytes,
@@ -259,30 +274,35 @@ def _demand(held: Demand) -> api.DemandView:
     )
 
 
-def _plan(held: Plan) -> api.PlanView:
+def plan(held: Plan) -> api.PlanView:
+    """Ranked offers and why others were dropped."""
     return api.PlanView(
         fate=held.fate.value,
         reason=held.reason,
-        ranked=[
-            api.RankedView(
-                offer=offer(ranked.offer),
-                cost_usd=_interval(ranked.cost_usd),
-                score=str(ranked.score),
-                parts=dict(ranked.parts),
-            )
-            for ranked in held.ranked
-        ],
-        drops=[
-            api.DropView(
-                offer_id=drop.offer_id,
-                filter=drop.verdict.filter,
-                fate=drop.verdict.fate.value,
-                reason=drop.verdict.reason,
-            )
-            for drop in held.drops
-        ],
+        ranked=[ranked(one) for one in held.ranked],
+        drops=[drop(one) for one in held.drops],
         drop_counts=dict(held.drop_counts),
         relaxed=list(held.relaxed),
+    )
+
+
+def ranked(held: Ranked, *, stale: bool = False) -> api.RankedView:
+    """An offer that fits."""
+    return api.RankedView(
+        offer=offer(held.offer, stale=stale),
+        cost_usd=_interval(held.cost_usd),
+        score=str(held.score),
+        parts=dict(held.parts),
+    )
+
+
+def drop(held: Drop) -> api.DropView:
+    """An offer that does not fit."""
+    return api.DropView(
+        offer_id=held.offer_id,
+        filter=held.verdict.filter,
+        fate=held.verdict.fate.value,
+        reason=held.verdict.reason,
     )
 
 

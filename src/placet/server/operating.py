@@ -1,4 +1,4 @@
-"""Routes about the server itself: what it offers, its health, its figures, its tokens, its description."""
+"""Routes about the server itself: offers, its health, its figures, its tokens, its description."""
 
 import json
 from collections.abc import Callable
@@ -15,6 +15,8 @@ from placet.server import mapping, problems
 from placet.server.asking import unfit
 from placet.server.doors import Doors, reply
 from placet.server.metrics import CONTENT_TYPE
+from placet.server.offers import DOORS as OFFER_DOORS
+from placet.server.offers import Offers
 from placet.server.table import SMALL_BODY_MAX, Door, Repeat, Route, principal_of, read_body
 from placet.server.tokens import Scope, Wish, issue, widening
 
@@ -31,7 +33,7 @@ class Operating:
     def routes(self) -> tuple[Route, ...]:
         """What these handlers answer to."""
         return (
-            Route(door=OFFERS, endpoint=self.offers),
+            *Offers(self._doors).routes(),
             Route(door=SCHEMA, endpoint=self.schema),
             Route(door=OPENAPI, endpoint=self.openapi),
             *(Route(door=door, endpoint=self.health) for door in HEALTH),
@@ -41,10 +43,6 @@ class Operating:
             Route(door=NEW_TOKEN, endpoint=self.new_token),
             Route(door=END_TOKEN, endpoint=self.end_token),
         )
-
-    async def offers(self, _: Request) -> Response:
-        """What all providers offer now, each offer with its price and age."""
-        return reply(api.OfferPage(items=[mapping.offer(one) for one in self._doors.queries.offers()]))
 
     async def schema(self, _: Request) -> Response:
         """The JSON Schema of a spec."""
@@ -131,9 +129,6 @@ async def _token_request(request: Request) -> tuple[TokenRequest, tuple[Scope, .
         ) from error
 
 
-OFFERS = Door(
-    method="GET", path="/v1/offers", summary="What there is to run on.", scope=Scope.READ, reply=api.OfferPage
-)
 SCHEMA = Door(
     method="GET",
     path="/v1/spec-schema",
@@ -180,4 +175,4 @@ END_TOKEN = Door(
     reply=api.TokenView,
     refusals=(problems.NOT_FOUND,),
 )
-DOORS = (OFFERS, SCHEMA, OPENAPI, *HEALTH, *READY, METRICS, TOKENS, NEW_TOKEN, END_TOKEN)
+DOORS = (*OFFER_DOORS, SCHEMA, OPENAPI, *HEALTH, *READY, METRICS, TOKENS, NEW_TOKEN, END_TOKEN)

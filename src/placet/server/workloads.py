@@ -110,7 +110,8 @@ class Workloads:
         """What would become of a spec now, and what it may cost; nothing is done."""
         parsed = await read_spec(request, self._doors.clock.now_ms())
         estimate = await self._doors.intake.estimate(parsed.spec)
-        return reply(mapping.estimate(estimate, parsed.warnings, mapping.spec_digest(parsed.spec)))
+        digest = mapping.spec_digest(parsed.spec)
+        return reply(mapping.estimate(estimate, parsed.warnings, digest, self._doors.queries.stale))
 
     async def size(self, request: Request) -> Response:
         """How much GPU memory the model of a spec needs; no offer is looked at."""

@@ -10,6 +10,7 @@ from placet.domain.units import parse_instant_ms
 
 DIGITS_MAX = 40
 MAGNITUDE_MAX = 15
+TEXT_MAX = 1000
 
 
 def number(text: str) -> Decimal | None:
@@ -94,9 +95,10 @@ COLUMNS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
 def listing_of(row: Mapping[str, str], *, source: str, part: str, line: int, observed_ms: int) -> Listing:
     """The listing that a row of texts describes; an empty text says nothing."""
     values: dict[str, Any] = {"observed_ms": observed_ms}
-    wrong = [f"there is no column {name!r}" for name in row if name not in COLUMNS]
+    wrong = [f"there is no column {name[:DIGITS_MAX]!r}" for name in row if name not in COLUMNS]
     for name, (field, read) in COLUMNS.items():
-        text = (row.get(name) or "").strip()
+        # JSON can hold half of a character, which no answer of ours could repeat.
+        text = (row.get(name) or "").strip()[:TEXT_MAX].encode("utf-8", "replace").decode()
         if not text:
             continue
         try:

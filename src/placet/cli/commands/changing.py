@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Id = Annotated[str, typer.Argument(metavar="ID", help="Id, unique beginning, name, or `last`.")]
 Key = Annotated[str | None, typer.Option(help="Idempotency key: the same key is the same workload.")]
 CANDIDATES_SHOWN = 10
+LISTED_SHOWN = 5
 
 
 @takes_workload
@@ -86,6 +87,14 @@ def _say_estimate(output: Output, view: "api.EstimateView") -> None:
     ]  # fmt: skip
     if rows:
         output.table(("Rank", "Offer", "Provider", "Price", "Likely cost", "Now"), rows)
+    listed = [
+        (one.offer.id, one.offer.provider, format_money(Decimal(one.offer.price_usd_per_hour)) + "/h",
+         format_money(Decimal(one.cost_usd.likely)), one.offer.price_source + (" (stale)" if one.offer.stale else ""))
+        for one in view.listed[:LISTED_SHOWN]
+    ]  # fmt: skip
+    if listed:
+        output.say("only listed, would fit if an adapter of the provider were connected:")
+        output.table(("Offer", "Provider", "Price", "Likely cost", "Listed in"), listed)
     for drop in view.plan.drops[:CANDIDATES_SHOWN]:
         output.say(f"dropped: {drop.offer_id}: {drop.reason} [{drop.filter}, {drop.fate.replace('_', ' ')}]")
 

@@ -1,4 +1,4 @@
-"""Commands that only look: lists, one workload, its account, its result, offers."""
+"""Commands that only look: lists, one workload, its account, its result."""
 
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -12,7 +12,7 @@ from placet.cli.exits import Exit
 from placet.cli.failures import Stop
 from placet.cli.output import Output
 from placet.cli.summary import show_result
-from placet.contract.quantities import format_bytes, format_duration_ms, format_money
+from placet.contract.quantities import format_duration_ms, format_money
 from placet.contract.words import WorkloadState
 
 if TYPE_CHECKING:
@@ -154,28 +154,3 @@ def result(context: typer.Context, workload: Id) -> int:
     else:
         show_result(view, output.say)
     return Exit.of_state(view.state)
-
-
-def offers(context: typer.Context) -> None:
-    """What there is to run on, with prices and their age."""
-    output = Output(context.obj)
-    with client(context.obj) as server:
-        found = server.offers()
-    if output.json:
-        output.document([one.model_dump() for one in found])
-        return
-    rows = [
-        (
-            one.id,
-            one.provider,
-            one.region,
-            "" if one.gpu is None else f"{one.gpu.count} x {one.gpu.model} {format_bytes(one.gpu.memory_bytes)}",
-            one.cpu_cores,
-            format_bytes(one.memory_bytes),
-            one.capacity_type,
-            format_money(Decimal(one.price_usd_per_hour)) + "/h",
-            one.availability,
-        )
-        for one in found
-    ]
-    output.table(("Offer", "Provider", "Region", "GPU", "Cores", "Memory", "Capacity", "Price", "Now"), rows)

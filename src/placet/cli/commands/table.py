@@ -4,7 +4,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from placet.cli.commands import artifacts, changing, doctor, looking, operating, planning, running, sizing, streaming
+from placet.cli.commands import (
+    artifacts,
+    changing,
+    doctor,
+    looking,
+    offers,
+    operating,
+    planning,
+    running,
+    sizing,
+    streaming,
+)
 
 RUN, LOOK, PLAN, OPERATE = "Run", "Look", "Plan", "Operate"
 
@@ -44,7 +55,7 @@ COMMANDS = (
     Command("validate", planning.validate, PLAN),
     Command("estimate", changing.estimate, PLAN),
     Command("size", sizing.size, PLAN),
-    Command("offers", looking.offers, PLAN),
+    Command("offers", offers.offers, PLAN),
     Command("schema", planning.schema, PLAN),
     Command("server", operating.server, OPERATE),
     Command("doctor", doctor.doctor, OPERATE),
