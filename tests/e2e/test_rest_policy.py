@@ -14,6 +14,7 @@ from placet.adapters.ambient import RandomIds, SystemClock
 from placet.adapters.store import make_store
 from placet.domain.records import Token
 from placet.server.operating import HEALTH, OPENAPI, READY, SCHEMA
+from placet.server.problems import BAD_REQUEST
 from placet.server.rest import declared
 from placet.server.table import SPEC_BODY_MAX, Door, Repeat
 from placet.server.tokens import Scope, Wish, issue
@@ -45,6 +46,22 @@ def test_a_parameter_that_no_door_declares_is_refused_everywhere(server: Served,
         reply = client.request(door.method, path_of(door, SOMEBODY_ELSES), params={"bogus": "1"})
     assert (reply.status_code, reply.json()["code"]) == (400, "bad_request")
     assert reply.json()["detail"].startswith("bogus: ")
+
+
+@pytest.mark.parametrize(
+    ("door", "name"),
+    [(door, name) for door in DOORS for name in door.asked.model_fields],
+    ids=lambda value: value.name if isinstance(value, Door) else value,
+)
+def test_a_value_that_fits_nothing_is_refused_with_what_to_do(server: Served, door: Door, name: str) -> None:
+    with server.client(server.token) as client:
+        reply = client.request(door.method, path_of(door, SOMEBODY_ELSES), params={name: "☃" * 1000})
+    told = reply.json()
+    assert (reply.status_code, told["code"]) == (400, "bad_request")
+    assert told["detail"].startswith(f"{name}: ")
+    assert told["fix"] != BAD_REQUEST.remedy
+    assert "☃" not in reply.text
+    assert "nput should" not in reply.text
 
 
 def path_of(door: Door, workload_id: str) -> str:

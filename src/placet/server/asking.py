@@ -19,6 +19,7 @@ _OPTION = re.compile(r"'([^']*)'")
 _UNFIT = re.compile(r"[^0-9A-Za-z_.-]+", re.ASCII)
 
 _WHOLE = ("is not a whole number", "write a whole number")
+_TRUTH = ("is not true or false", "write true or false")
 _EMPTY = ("is empty", "give at least one")
 # By the kind of pydantic's error; its context fills the gaps.
 _WORDS = {
@@ -26,6 +27,8 @@ _WORDS = {
     "int_parsing_size": _WHOLE,
     "int_type": _WHOLE,
     "int_from_float": _WHOLE,
+    "bool_parsing": _TRUTH,
+    "bool_type": _TRUTH,
     "greater_than_equal": ("is less than {ge}", "write {ge} or more"),
     "less_than_equal": ("is more than {le}", "write {le} or less"),
     "string_too_short": _EMPTY,
@@ -112,4 +115,5 @@ def _words(error: ErrorDetails) -> tuple[str, str]:
     if kind in _WORDS:
         wrong, fix = _WORDS[kind]
         return wrong.format_map(context), fix.format_map(context)
-    return str(error["msg"]).removeprefix("Value error, ").lower(), ""
+    wrong, _, fix = str(error["msg"]).removeprefix("Value error, ").partition("; ")
+    return wrong.lower(), fix

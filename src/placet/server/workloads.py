@@ -46,7 +46,7 @@ def _flag(given: object) -> object:
         case bool():
             return given
         case _:
-            raise ValueError("write true or false")
+            raise ValueError("is not true or false; write true or false")
 
 
 class SubmitAsked(Asked):
