@@ -27,14 +27,14 @@ names = st.sampled_from(["a", "b", "c/d"])
 
 def some_offers(rng: np.random.Generator) -> list[Offer]:
     """A few lanes with many offers each, at prices so close that beliefs and wishes decide."""
-    kinds = rng.choice([*CapacityType], 2)
+    kinds, providers = rng.choice([*CapacityType], 2), rng.choice(["a", "b", "c/d"], 2)
     startups = rng.choice(["0", "0.05", "5", "180", "200", "3600"], 2)
     prices = rng.choice([1, 2, 10]) + rng.integers(0, 20, 40) / 20
     return [
         replace(
             GPU_OFFER,
             id=f"offer{rng.integers(10**6)}-{number}",
-            provider=str(rng.choice(["a", "b", "c/d"])),
+            provider=str(rng.choice(providers)),
             region=str(rng.choice(["", "r1", "r2"])),
             price_usd_per_hour=Decimal(str(price)) if rng.random() < 0.95 else Decimal(0),
             startup_s=Decimal(str(rng.choice(startups))),
@@ -49,7 +49,7 @@ def some_offers(rng: np.random.Generator) -> list[Offer]:
 def some_attempts(rng: np.random.Generator, known: list[Offer]) -> Experience:
     """What attempts on some of the offers, and on some that are gone, have taught."""
     evidence = []
-    for offer in rng.choice(np.array(known, dtype=object), rng.integers(0, 12)):
+    for offer in rng.choice(np.array(known, dtype=object), rng.integers(0, 8)):
         started = rng.random() < 0.7
         evidence.append(
             Evidence(
@@ -60,7 +60,7 @@ def some_attempts(rng: np.random.Generator, known: list[Offer]) -> Experience:
                 capacity_type=str(offer.capacity_type),
                 at_ms=NOW_MS - HOUR_MS * int(rng.integers(0, 400)),
                 started=started,
-                startup_s=float(rng.lognormal(4, 2)) if started else None,
+                startup_s=float(rng.lognormal(3, 3)) if started else None,
                 hours=float(rng.exponential(20)) if started else 0.0,
                 taken_away=started and rng.random() < 0.3,
             )

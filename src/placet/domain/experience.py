@@ -77,6 +77,16 @@ class Beliefs:
     losses_per_hour: Numbers
     weight: Numbers
 
+    def and_(self, more: "Beliefs") -> "Beliefs":
+        """These and those about more rows, one after the other."""
+        return Beliefs(
+            start_share=np.concatenate([self.start_share, more.start_share]),
+            startup_s=np.concatenate([self.startup_s, more.startup_s]),
+            startup_high_s=np.concatenate([self.startup_high_s, more.startup_high_s]),
+            losses_per_hour=np.concatenate([self.losses_per_hour, more.losses_per_hour]),
+            weight=np.concatenate([self.weight, more.weight]),
+        )
+
     def take(self, rows: NDArray[np.intp]) -> "Beliefs":
         """Those about some rows, in their order."""
         return Beliefs(

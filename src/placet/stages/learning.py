@@ -8,6 +8,7 @@ provider and region and GPU and capacity type, provider and capacity type, capac
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +28,11 @@ STARTUP_SPREAD = 0.6
 NINTH_DECILE = 1.2816
 SPREAD_TO_NINTH_DECILE = math.exp(NINTH_DECILE * STARTUP_SPREAD)
 LEAST_STARTUP_S = 0.1
+FEW_ROWS = 8
 # Between the parts of a group's name; names of regions hold slashes and spaces.
 BETWEEN = "\n"
+
+Keys: TypeAlias = NDArray[np.int64] | Codes
 
 LEVELS = (Level.CAPACITY, Level.PROVIDER, Level.PLACE, Level.OFFER)
 
@@ -117,19 +121,20 @@ def beliefs(experience: Experience, table: OfferTable, *, now_ms: int) -> Belief
             known = table.derived["untried"] = _untried(table)
         return known
     prior, listed = _untried(table), table.startup_s
+    if len(table) <= FEW_ROWS:
+        return _of_few(experience, table, prior, now_ms)
     starts, rates = prior.start_share, prior.losses_per_hour
     startup_log = np.log(np.maximum(listed, LEAST_STARTUP_S))
     weight = np.zeros(len(table))
     touched = np.zeros(len(table), dtype=np.bool_)
+    groups = _groups(experience, table, now_ms)
     for level in LEVELS:
-        rows, seen = _evidence(experience, table, level, now_ms)
-        if seen is None:
-            continue
+        rows, seen = groups[level].of(_keys(table, level))
         if len(rows) == len(table):
             starts, rates, startup_log = _updated(seen, starts, rates, startup_log)
         else:
             starts[rows], rates[rows], startup_log[rows] = _updated(seen, starts[rows], rates[rows], startup_log[rows])
-        weight[rows] = seen.starts + seen.failed
+        weight[rows] = seen.starts + seen.failed_starts
         touched[rows] = True
     return Beliefs(
         start_share=starts,
@@ -138,6 +143,27 @@ def beliefs(experience: Experience, table: OfferTable, *, now_ms: int) -> Belief
         losses_per_hour=rates,
         weight=weight,
     )
+
+
+def _of_few(experience: Experience, table: OfferTable, prior: Beliefs, now_ms: int) -> Beliefs:
+    """The same row by row: of a handful of offers, asking for each group by name is quicker than arrays are."""
+    for row in range(len(table)):
+        provider, region, model = (table.text(name, row) for name in ("provider", "region", "gpu_model"))
+        offer_id, capacity_type = table.text("id", row), table.text("capacity_type", row)
+        starts, rates, listed = prior.start_share.item(row), prior.losses_per_hour.item(row), table.startup_s.item(row)
+        startup_log, seen = math.log(max(listed, LEAST_STARTUP_S)), None
+        for level in LEVELS:
+            tally = experience.tallies.get((level, group_of(level, offer_id, provider, region, model, capacity_type)))
+            if tally is not None:
+                seen = _faded(tally, max(now_ms, tally.at_ms))
+                starts, rates, startup_log = _updated(seen, starts, rates, startup_log)
+        if seen is not None:
+            startup_s = math.exp(startup_log)
+            prior.start_share[row], prior.losses_per_hour[row] = starts, rates
+            prior.startup_s[row] = startup_s if listed > 0 else listed
+            prior.startup_high_s[row] = startup_s * SPREAD_TO_NINTH_DECILE
+            prior.weight[row] = seen.starts + seen.failed_starts
+    return prior
 
 
 def _untried(table: OfferTable) -> Beliefs:
@@ -154,28 +180,36 @@ def _untried(table: OfferTable) -> Beliefs:
 
 
 def best_case(
-    experience: Experience, table: OfferTable, capacity_types: Codes, startup_s: Numbers, *, now_ms: int
+    experience: Experience,
+    table: OfferTable,
+    kinds: tuple[Codes, Codes],
+    startup_s: Numbers,
+    *,
+    now_ms: int,
 ) -> Beliefs:
-    """For each kind of capacity with a start-up time: what is believed of no offer of that kind, listed with at least
-    that start-up time, is better.
+    """What no offer is believed to be better than that was never tried itself: one belief per kind of offer.
 
-    A belief is, level by level, either that of the coarser group or a mean of it and of what was seen, and the mean
-    grows with what was believed of the coarser group. So the best at one level is had from the best at the level before
-    and from every group of the kind that was seen. What kind an offer is of its tally does not say: all may be meant.
+    ``kinds`` are the codes of providers and capacity types, in order, ``startup_s`` the least start-up time listed for
+    each. What is known of capacity type and provider holds for all of a kind. What is known of a place holds for some,
+    and a belief is then a mean of that and of what was believed before, which grows with the latter: so the best of
+    all places that were tried, and of none, is a bound.
     """
+    providers, capacity_types = kinds
     starts, rates = _priors_of(table, capacity_types)
     log = np.log(np.maximum(startup_s, LEAST_STARTUP_S))
-    for level in LEVELS if experience.tallies else ():
-        groups = _groups(experience, table, now_ms)[level]
-        if not len(groups.keys):
-            continue
-        seen = groups.seen
-        kinds = groups.keys % len(table.words["capacity_type"].texts)
-        meant = np.ones((len(log), 1), dtype=np.bool_) if level is Level.OFFER else capacity_types[:, None] == kinds
-        share, rate, until = _updated(seen, starts[:, None], rates[:, None], log[:, None])
-        starts = np.maximum(starts, np.where(meant, share, -np.inf).max(axis=1))
-        rates = np.minimum(rates, np.where(meant, rate, np.inf).min(axis=1))
-        log = np.minimum(log, np.where(meant, until, np.inf).min(axis=1))
+    if experience.tallies:
+        groups, count = _groups(experience, table, now_ms), len(table.words["capacity_type"].texts)
+        keys = providers.astype(np.int64) * count + capacity_types
+        for level, of_kind in ((Level.CAPACITY, capacity_types.astype(np.int64)), (Level.PROVIDER, keys)):
+            tried, seen = groups[level].of(of_kind)
+            starts[tried], rates[tried], log[tried] = _updated(seen, starts[tried], rates[tried], log[tried])
+        places = groups[Level.PLACE]
+        within = len(table.words["region"].texts) * len(table.words["gpu_model"].texts) * count
+        kind_of, place_of = _pairs(keys, places.keys // within * count + places.keys % count)
+        share, rate, until = _updated(places.seen.take(place_of), starts[kind_of], rates[kind_of], log[kind_of])
+        np.maximum.at(starts, kind_of, share)
+        np.minimum.at(rates, kind_of, rate)
+        np.minimum.at(log, kind_of, until)
     startup = np.where(startup_s > 0, np.exp(log), startup_s)
     return Beliefs(
         start_share=starts,
@@ -186,12 +220,35 @@ def best_case(
     )
 
 
-def _updated(seen: "_Seen", starts: Numbers, rates: Numbers, startup_log: Numbers) -> tuple[Numbers, Numbers, Numbers]:
-    """Start share, loss rate and logarithm of the start-up time after what was seen; the priors are given."""
+def tried_rows(experience: Experience, table: OfferTable) -> NDArray[np.intp]:
+    """The rows of offers that were tried themselves; made once per experience and snapshot."""
+    known = table.derived.get("tried_rows")
+    if known is None or known[0] is not experience:
+        codes = (table.words["id"].find(group) for level, group in experience.tallies if level is Level.OFFER)
+        order = np.argsort(table.id, kind="stable")
+        _, at = _pairs(np.array([code for code in codes if code is not None], dtype=np.int64), table.id[order])
+        known = table.derived["tried_rows"] = (experience, order[at])
+    rows: NDArray[np.intp] = known[1]
+    return rows
+
+
+def _pairs(one: Keys, other: Keys) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Every pair of positions with equal keys."""
+    order = np.argsort(one, kind="stable")
+    low, high = one[order].searchsorted(other), one[order].searchsorted(other, side="right")
+    count = high - low
+    of_other = np.repeat(np.arange(len(other)), count)
+    within = np.arange(len(of_other)) - np.repeat(np.cumsum(count) - count, count)
+    return order[np.repeat(low, count) + within], of_other
+
+
+def _updated(seen: "_Seen | Tally", starts: Any, rates: Any, startup_log: Any) -> tuple[Any, Any, Any]:
+    """Start share, loss rate and logarithm of the start-up time after what was seen, the priors given: all are numbers
+    or all are arrays."""
     return (
-        (seen.starts + PRIOR_ATTEMPTS * starts) / (seen.starts + seen.failed + PRIOR_ATTEMPTS),
+        (seen.starts + PRIOR_ATTEMPTS * starts) / (seen.starts + seen.failed_starts + PRIOR_ATTEMPTS),
         (seen.losses + PRIOR_HOURS * rates) / (seen.hours + PRIOR_HOURS),
-        (seen.logs + PRIOR_ATTEMPTS * startup_log) / (seen.starts + PRIOR_ATTEMPTS),
+        (seen.log_startup + PRIOR_ATTEMPTS * startup_log) / (seen.starts + PRIOR_ATTEMPTS),
     )
 
 
@@ -213,10 +270,10 @@ class _Seen:
 
     at_ms: NDArray[np.int64]
     starts: Numbers
-    failed: Numbers
+    failed_starts: Numbers
     hours: Numbers
     losses: Numbers
-    logs: Numbers
+    log_startup: Numbers
 
     @classmethod
     def of(cls, tallies: Sequence[Tally]) -> "_Seen":
@@ -226,10 +283,10 @@ class _Seen:
         return cls(
             at_ms=np.array([tally.at_ms for tally in tallies], dtype=np.int64),
             starts=column(lambda tally: tally.starts),
-            failed=column(lambda tally: tally.failed_starts),
+            failed_starts=column(lambda tally: tally.failed_starts),
             hours=column(lambda tally: tally.hours),
             losses=column(lambda tally: tally.losses),
-            logs=column(lambda tally: tally.log_startup),
+            log_startup=column(lambda tally: tally.log_startup),
         )
 
     def faded(self, now_ms: int) -> "_Seen":
@@ -238,10 +295,10 @@ class _Seen:
         return _Seen(
             at_ms=self.at_ms,
             starts=self.starts * weight,
-            failed=self.failed * weight,
+            failed_starts=self.failed_starts * weight,
             hours=self.hours * weight,
             losses=self.losses * weight,
-            logs=self.logs * weight,
+            log_startup=self.log_startup * weight,
         )
 
     def take(self, chosen: NDArray[np.intp]) -> "_Seen":
@@ -249,10 +306,10 @@ class _Seen:
         return _Seen(
             at_ms=self.at_ms.take(chosen),
             starts=self.starts.take(chosen),
-            failed=self.failed.take(chosen),
+            failed_starts=self.failed_starts.take(chosen),
             hours=self.hours.take(chosen),
             losses=self.losses.take(chosen),
-            logs=self.logs.take(chosen),
+            log_startup=self.log_startup.take(chosen),
         )
 
 
@@ -263,6 +320,16 @@ class _Groups:
     keys: NDArray[np.int64]
     seen: _Seen
 
+    def of(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.intp], _Seen]:
+        """Which of some groups were tried, and what was seen of each of these."""
+        if not len(self.keys):
+            nothing = np.empty(0, dtype=np.intp)
+            return nothing, self.seen.take(nothing)
+        at = self.keys.searchsorted(keys)
+        at[at == len(self.keys)] = 0
+        tried = np.flatnonzero(self.keys.take(at) == keys)
+        return tried, self.seen.take(at[tried])
+
 
 COLUMNS = {
     Level.OFFER: ("id",),
@@ -270,20 +337,6 @@ COLUMNS = {
     Level.PROVIDER: ("provider", "capacity_type"),
     Level.CAPACITY: ("capacity_type",),
 }
-
-
-def _evidence(
-    experience: Experience, table: OfferTable, level: Level, now_ms: int
-) -> tuple[NDArray[np.intp], _Seen | None]:
-    """The rows whose group of this level was ever tried, and what was seen of each one's group."""
-    groups = _groups(experience, table, now_ms)[level]
-    if not len(groups.keys):
-        return np.empty(0, dtype=np.intp), None
-    keys = _keys(table, level)
-    at = groups.keys.searchsorted(keys)
-    at[at == len(groups.keys)] = 0
-    rows = np.flatnonzero(groups.keys.take(at) == keys)
-    return rows, groups.seen.take(at[rows])
 
 
 def _keys(table: OfferTable, level: Level) -> NDArray[np.int64]:

@@ -1,9 +1,10 @@
 """The best few of the offers that fit. Only offers that can still be among them are scored; the outcome is the same.
 
-Offers of one kind of capacity that are listed with about the same start-up time make a *lane*, in the order of their
-prices. What is believed of an offer is at best what is believed of its lane (``learning.best_case``), and with all
-beliefs fixed no score falls as the price rises (``scores.least``). So once the next offer of a lane, at the best that
-is believed, scores worse than the last of the best found, nothing after it in that lane can be among them.
+Offers of one provider and kind of capacity that are listed with about the same start-up time make a *lane*, in the
+order of their prices. An offer that was tried before is scored at once. What is believed of any other is at best what
+is believed of its lane (``learning.best_case``), and with all beliefs fixed no score falls as the price rises
+(``scores.least``). So once the next offer of a lane, at the best that is believed, scores worse than the last of the
+best found, nothing after it in that lane can be among them.
 """
 
 import hashlib
@@ -14,12 +15,14 @@ from numpy.typing import NDArray
 
 from placet.domain.offer_table import Bits, Codes, Numbers, OfferTable
 from placet.stages.filters import Asked
-from placet.stages.learning import LEAST_STARTUP_S, best_case
+from placet.stages.learning import LEAST_STARTUP_S, best_case, tried_rows
 from placet.stages.scores import Scores, first_group, least, score
 
 RANKED_MAX = 20
 # So many are scored at once without asking which of them could win.
 SCORED_AT_ONCE = 2048
+# With more lanes than this, walking them costs more than it saves.
+LANES_MAX = 1024
 # The first step is so many times what would do if the best were evenly spread; the cheapest fit less often than others.
 FIRST_STEP_TIMES = 16
 STEP_GROWS = 4
@@ -41,6 +44,7 @@ class Lanes:
 
     order: Rows
     starts: Rows
+    providers: Codes
     capacity_types: Codes
     startup_s: Numbers
 
@@ -51,10 +55,10 @@ def best_of(asked: Asked, table: OfferTable, fits: Bits, count: int, seed: str) 
     if groups is not None:
         first = fits & (groups == groups[fits].min())
         fits, count = first, int(np.count_nonzero(first))
-    if count <= SCORED_AT_ONCE:
+    if count <= SCORED_AT_ONCE or len(lanes_of(table).startup_s) > LANES_MAX:
         fitting = table if count == len(table) else table.take(np.flatnonzero(fits))
         return _best_of_all(asked, fitting, seed)
-    return _best_of_all(asked, table.take(_candidates(asked, table, fits, seed)), seed)
+    return _best_of_lanes(asked, table, fits, count, seed)
 
 
 def _best_of_all(asked: Asked, table: OfferTable, seed: str) -> Best:
@@ -65,30 +69,44 @@ def _best_of_all(asked: Asked, table: OfferTable, seed: str) -> Best:
     return Best(offers=table.take(best), scores=scores.take(best))
 
 
-def _candidates(asked: Asked, table: OfferTable, fits: Bits, seed: str) -> Rows:
-    """Rows among which the best are, as lane after lane is left when it can add nothing."""
+def _best_of_lanes(asked: Asked, table: OfferTable, fits: Bits, count: int, seed: str) -> Best:
+    """Lane after lane is left when it can add nothing."""
     lanes = lanes_of(table)
     at, ends = lanes.starts[:-1].copy(), lanes.starts[1:]
-    step = max(1, FIRST_STEP_TIMES * RANKED_MAX * len(fits) // int(np.count_nonzero(fits)))
-    open_ = np.flatnonzero(at < ends)
-    hoped = best_case(asked.experience, table, lanes.capacity_types, lanes.startup_s, now_ms=asked.now_ms)
-    best, totals = np.empty(0, dtype=np.intp), np.empty(0)
+    open_ = np.arange(len(at))
+    step = 1 + FIRST_STEP_TIMES * RANKED_MAX * len(fits) // (count * len(at))
+    kinds = lanes.providers, lanes.capacity_types
+    hoped = best_case(asked.experience, table, kinds, lanes.startup_s, now_ms=asked.now_ms)
+    rows, fits = _tried(asked, table, fits)
+    best, scores = rows[:0], None
     while len(open_):
-        rows = np.concatenate([lanes.order[at[lane] : min(at[lane] + step, ends[lane])] for lane in open_])
-        rows = rows[fits[rows]]
+        ahead = zip(at[open_].tolist(), ends[open_].tolist(), strict=True)
+        further = np.concatenate([lanes.order[begin : min(begin + step, end)] for begin, end in ahead])
+        rows = np.concatenate([rows, further[fits[further]]])
         if len(rows):
             best = np.concatenate([best, rows])
-            totals = np.concatenate([totals, score(asked, table.take(rows)).total])
-            kept = _least(totals, table.take(best), seed)
-            best, totals = best[kept], totals[kept]
-        at[open_] = np.minimum(at[open_] + step, ends[open_])
+            new = score(asked, table.take(rows))
+            scores = new if scores is None else scores.and_(new)
+            kept = _least(scores.total, table.take(best), seed)
+            best, scores, rows = best[kept], scores.take(kept), rows[:0]
+        at[open_] += step
         step *= STEP_GROWS
         open_ = open_[at[open_] < ends[open_]]
-        if len(best) == RANKED_MAX and len(open_):
+        if scores is not None and len(best) == RANKED_MAX:
             prices = table.price_micro[lanes.order[at[open_]]]
             # An equal score may still win its tie, so only worse ones are left out.
-            open_ = open_[least(asked, hoped.take(open_), prices) <= totals[-1]]
-    return best
+            open_ = open_[least(asked, hoped.take(open_), prices) <= scores.total[-1]]
+    assert scores is not None, "best_of is asked for offers that fit, of which there is one at least"
+    return Best(offers=table.take(best), scores=scores)
+
+
+def _tried(asked: Asked, table: OfferTable, fits: Bits) -> tuple[Rows, Bits]:
+    """Of the offers that fit: those that were tried themselves, and which are the others."""
+    if not asked.experience.tallies:
+        return np.empty(0, dtype=np.intp), fits
+    rows, others = tried_rows(asked.experience, table), fits.copy()
+    others[rows] = False
+    return rows[fits[rows]], others
 
 
 def lanes_of(table: OfferTable) -> Lanes:
@@ -102,13 +120,15 @@ def lanes_of(table: OfferTable) -> Lanes:
 def _lanes(table: OfferTable) -> Lanes:
     likeness = np.floor(np.log2(np.maximum(table.startup_s, LEAST_STARTUP_S)) * 2).astype(np.int64)
     likeness -= likeness.min(initial=0)
-    lane_of = table.capacity_type * (likeness.max(initial=0) + 1) + likeness
+    kind = table.provider.astype(np.int64) * len(table.words["capacity_type"].texts) + table.capacity_type
+    lane_of = kind * (likeness.max(initial=0) + 1) + likeness
     order = np.lexsort((table.price_micro, lane_of))
     sorted_lanes = lane_of[order]
     begins = np.flatnonzero(np.diff(sorted_lanes, prepend=-1))
     return Lanes(
         order=order,
         starts=np.append(begins, len(order)),
+        providers=table.provider[order[begins]],
         capacity_types=table.capacity_type[order[begins]],
         startup_s=np.minimum.reduceat(table.startup_s[order], begins) if len(begins) else np.empty(0),
     )

@@ -35,6 +35,19 @@ class Scores:
     believed: Beliefs
     course: Course
 
+    def and_(self, more: "Scores") -> "Scores":
+        """These and more of the same request, one after the other."""
+        return Scores(
+            total=np.concatenate([self.total, more.total]),
+            parts={name: np.concatenate([values, more.parts[name]]) for name, values in self.parts.items()},
+            expected_usd=np.concatenate([self.expected_usd, more.expected_usd]),
+            believed=self.believed.and_(more.believed),
+            course=Course(
+                hours=np.concatenate([self.course.hours, more.course.hours]),
+                attempts=np.concatenate([self.course.attempts, more.course.attempts]),
+            ),
+        )
+
     def take(self, rows: NDArray[np.intp]) -> "Scores":
         """Those of some rows, in their order."""
         return Scores(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from placet.domain.experience import Beliefs, Evidence, Experience
 from placet.domain.offer_table import OfferTable
 from placet.domain.spec import CapacityType
+from placet.stages import learning
 from placet.stages.learning import HALF_LIFE_MS, PRIORS, beliefs, expected_course, learn
 from tests.support.values import GPU_OFFER, NOW_MS
 
@@ -70,6 +71,16 @@ def test_the_order_of_attempts_does_not_matter(evidence: list[Evidence]) -> None
     assert after(*evidence).start_share == pytest.approx(
         after(*sorted(evidence, key=lambda one: one.at_ms)).start_share
     )
+
+
+def test_a_handful_of_offers_is_believed_the_same_of_as_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    evidence = [attempt(), attempt(started=False, startup_s=None, at_ms=NOW_MS - 10**8), attempt(taken_away=True)]
+    few = after(*evidence, now_ms=NOW_MS + 10**8)
+    monkeypatch.setattr(learning, "FEW_ROWS", 0)
+    many = after(*evidence, now_ms=NOW_MS + 10**8)
+    for name, values in vars(few).items():
+        assert values == pytest.approx(getattr(many, name), rel=1e-12), name
+    assert len(set(few.start_share.tolist())) == 3
 
 
 def test_a_run_that_starts_over_costs_more_the_longer_and_the_riskier_it_is() -> None:
