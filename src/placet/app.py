@@ -13,7 +13,6 @@ from typing import Any
 
 from placet.adapters.ambient import RandomIds, SystemClock, chance
 from placet.adapters.artifacts.files import FileArtifacts
-from placet.adapters.catalog.files import DemonstrationCatalog, FileCatalog, ListedCapacity
 from placet.adapters.catalog.models import HUB, ModelCatalog
 from placet.adapters.inputs import LocalInputs
 from placet.adapters.providers.local import local_provider
@@ -170,6 +169,10 @@ SETTLED = Pace(every_s=None, within_s=30.0, stale_s=math.inf)  # a setting does 
 def _sources(settings: Settings, now_ms: int) -> list[Source]:
     """Where listings come from. Of two sources that list the same, the earlier one is taken."""
     asked = settings.catalog
+    if not (asked.demonstration or asked.files or asked.gpuhunt.enabled or asked.private):
+        return []
+    from placet.adapters.catalog.files import DemonstrationCatalog, FileCatalog, ListedCapacity  # most read no list
+
     sources: list[tuple[Catalog, Pace]] = []
     machines = tuple(_machine(one, place, now_ms) for place, one in enumerate(asked.private, 1) if not one.offers)
     if machines:

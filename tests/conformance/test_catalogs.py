@@ -16,7 +16,7 @@ from placet.domain.listings import Listing
 from placet.domain.offers import Trust
 from placet.ports.catalog import Bounds, Catalog
 from placet.stages.listing import normalise
-from placet.testing.conformance.catalog import CatalogContract, FallibleCatalogContract
+from placet.testing.conformance.catalog import CatalogContract, FallibleCatalogContract, listings_of
 from tests.support.waiting import wait_until_async
 
 HEADER = "provider,instance,region,gpu_name,gpu_count,gpu_memory,vcpus,memory_gb,price_usd_per_hour,spot_usd_per_hour"
@@ -132,16 +132,19 @@ class TestListedCapacity(CatalogContract):
 async def test_a_file_is_read_again_only_when_it_changed(tmp_path: Path) -> None:
     catalog = csv_file(tmp_path)
     first = await catalog.read()
-    assert await catalog.read() is first
+    assert first is not None
+    assert await catalog.read(first.version) is None
     csv_file(tmp_path, f"{HEADER}\n{ROWS}cloud,third,eu,L4,1,24,4,16,0.70,\n")
-    assert len((await catalog.read()).listings) == 3
+    second = await catalog.read(first.version)
+    assert second is not None
+    assert len(second.listings) == 3
 
 
 async def test_a_json_file_keeps_numbers_exactly(tmp_path: Path) -> None:
     catalog = json_file(tmp_path, '[{"provider": "c", "vcpus": 2, "price_usd_per_hour": 0.10}]')
-    [listing] = (await catalog.read()).listings
+    [listing] = await listings_of(catalog)
     assert listing.price_usd_per_hour == Decimal("0.10")
-    listed = (await json_file(tmp_path, JSON_ROWS).read()).listings
+    listed = await listings_of(json_file(tmp_path, JSON_ROWS))
     assert [one.trust for one in listed] == [Trust.OWN, Trust.UNKNOWN]
 
 
@@ -183,7 +186,7 @@ async def test_a_pipe_is_no_file_and_nobody_waits_for_its_writer(tmp_path: Path)
     ],
 )
 async def test_a_row_that_cannot_be_read_costs_itself_alone(tmp_path: Path, cells: str, told: str) -> None:
-    found = (await csv_file(tmp_path, f"{HEADER}\n{cells}\n{ROWS}").read()).listings
+    found = await listings_of(csv_file(tmp_path, f"{HEADER}\n{cells}\n{ROWS}"))
     assert told in found[0].unreadable
     made = normalise(found)
     assert [(aside.listing.line, aside.doubt) for aside in made.quarantined] == [(2, "unreadable")]
@@ -191,7 +194,7 @@ async def test_a_row_that_cannot_be_read_costs_itself_alone(tmp_path: Path, cell
 
 
 async def test_gpuhunt_prices_of_one_machine_are_one_listing(tmp_path: Path) -> None:
-    [large, small] = (await gpuhunt_from(gpuhunt_lists(tmp_path, aws=AWS_ROWS)).read()).listings
+    [large, small] = await listings_of(gpuhunt_from(gpuhunt_lists(tmp_path, aws=AWS_ROWS)))
     assert (large.price_usd_per_hour, large.spot_usd_per_hour) == (Decimal("32.77"), Decimal("9.83"))
     assert (large.jurisdiction, large.trust, large.gpu_memory) == ("EU", Trust.COMPANY, Decimal("40.0"))
     assert (small.jurisdiction, small.gpu_name, small.price_usd_per_hour) == ("", None, Decimal("0.111"))
@@ -204,6 +207,8 @@ async def test_gpuhunt_keeps_a_list_that_cannot_be_had_and_says_so(tmp_path: Pat
     (tmp_path / "gcp.csv").unlink()
     gpuhunt_lists(tmp_path, aws=AWS_ROWS.replace("32.77", "33.00") + "broken,eu,x,1,1,0,,,False,,,,x86,{}\n")
     second = await catalog.read()
+    assert first is not None
+    assert second is not None
     assert first.warnings == ()
     assert [listing.provider for listing in second.listings] == ["aws", "aws", "gcp"]
     assert [str(listing.price_usd_per_hour) for listing in second.listings[:2]] == ["33.0", "0.111"]

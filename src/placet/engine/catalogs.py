@@ -5,23 +5,24 @@ replaced and never changed.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from placet.domain.errors import CatalogUnreadable
 from placet.domain.listings import Corrected, Quarantined
 from placet.domain.offer_table import OfferTable
-from placet.domain.offers import Offer
 from placet.domain.values import evolve
 from placet.ports.ambient import Clock
 from placet.ports.catalog import Catalog, Found
-from placet.stages.listing import normalise
 
 # After a failure a source is tried again after this long, then twice as long each time, up to its pace or an hour.
 RETRY_S = 30.0
 RETRY_MOST_S = 3600.0
 # Each pause is this share shorter or longer by chance, so that servers do not ask all at once.
 JITTER_SHARE = 0.1
+EMPTY = OfferTable.of([])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,13 +49,14 @@ class Source:
 class Shelf:
     """What one source has given: its last good reading with its time, and why later ones failed.
 
-    ``priced_ms`` is the time of its newest price. ``hidden`` counts offers that an earlier source lists too, whose
-    are taken.
+    ``version`` is that of the reading, ``priced_ms`` the time of its newest price. ``hidden`` counts offers that an
+    earlier source lists too, whose are taken.
     """
 
     name: str
     stale_s: float
-    offers: tuple[Offer, ...] = ()
+    table: OfferTable = EMPTY
+    version: str = ""
     quarantined: tuple[Quarantined, ...] = ()
     corrected: tuple[Corrected, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -88,12 +90,11 @@ class Catalogs:
 
     def __init__(self, sources: Sequence[Source], clock: Clock, chance: Callable[[], float]) -> None:
         self._sources, self._clock, self._chance = tuple(sources), clock, chance
-        self._found: dict[str, Found] = {}
         self._running: list[asyncio.Task[None]] = []
         self._tried = asyncio.Event()
         self._building = asyncio.Lock()
         shelves = tuple(Shelf(name=source.catalog.name, stale_s=source.pace.stale_s) for source in sources)
-        self._snapshot = Snapshot(shelves=shelves, table=OfferTable.of([]))
+        self._snapshot = Snapshot(shelves=shelves, table=EMPTY)
 
     @property
     def snapshot(self) -> Snapshot:
@@ -136,7 +137,7 @@ class Catalogs:
         name = source.catalog.name
         try:
             async with asyncio.timeout(source.pace.within_s):
-                found = await source.catalog.read()
+                found = await source.catalog.read(self._shelf(name).version)
             return await self._shelve(name, found)
         except TimeoutError:
             why, fix = f"no answer within {source.pace.within_s:g} s", "allow it more time, or leave the source out"
@@ -148,29 +149,14 @@ class Catalogs:
         failed = evolve(shelf, tried_ms=self._clock.now_ms(), failures=shelf.failures + 1, failure=why, fix=fix)
         return self._put(failed, self._snapshot.table)
 
-    async def _shelve(self, name: str, found: Found) -> Shelf:
+    async def _shelve(self, name: str, found: Found | None) -> Shelf:
         now_ms = self._clock.now_ms()
-        if found is self._found.get(name):
-            again = evolve(self._shelf(name), read_ms=now_ms, tried_ms=now_ms, failures=0, failure="", fix="")
-            return self._put(again, self._snapshot.table)
-        made = await asyncio.to_thread(normalise, found.listings)
+        if found is None:
+            return self._put(_good(self._shelf(name), now_ms), self._snapshot.table)
         async with self._building:
-            shelf = evolve(
-                self._shelf(name),
-                offers=made.offers,
-                quarantined=made.quarantined,
-                corrected=made.corrected,
-                warnings=found.warnings,
-                priced_ms=max((offer.priced_ms for offer in made.offers), default=0),
-                read_ms=now_ms,
-                tried_ms=now_ms,
-                failures=0,
-                failure="",
-                fix="",
-            )
+            shelf = await asyncio.to_thread(_filled, _good(self._shelf(name), now_ms), found)
             shelves = tuple(shelf if one.name == name else one for one in self._snapshot.shelves)
             hidden, table = await asyncio.to_thread(_joined, shelves)
-            self._found[name] = found
             for other in self._snapshot.shelves:
                 if other.name != name:
                     self._put(evolve(other, hidden=hidden[other.name]), table)
@@ -195,14 +181,55 @@ def _pause_s(pace: Pace, failures: int) -> float | None:
     return min(RETRY_S * 2.0 ** min(failures - 1, 20), most_s)
 
 
+def _good(shelf: Shelf, now_ms: int) -> Shelf:
+    """The shelf after a reading that went well."""
+    return evolve(shelf, read_ms=now_ms, tried_ms=now_ms, failures=0, failure="", fix="")
+
+
+def _filled(shelf: Shelf, found: Found) -> Shelf:
+    """The shelf with what was found, as far as it is believed. Of a large list this takes seconds."""
+    from placet.stages.listing import normalise  # most servers read no list
+
+    with _uncollected():
+        made = normalise(found.listings)
+        table = OfferTable.of(made.offers)
+    _ = table.words["id"].hashes  # made here, where nobody waits
+    return evolve(
+        shelf,
+        table=table,
+        version=found.version,
+        quarantined=made.quarantined,
+        corrected=made.corrected,
+        warnings=found.warnings,
+        priced_ms=int(table.priced_ms.max(initial=0)),
+    )
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """No garbage collection: it stops the whole process, for longer the more objects a list is made of."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
 def _joined(shelves: Sequence[Shelf]) -> tuple[dict[str, int], OfferTable]:
     """One table of all offers, and how many of each source an earlier one lists too."""
-    chosen: dict[str, Offer] = {}
-    hidden = {}
-    for shelf in shelves:
-        fresh = [offer for offer in shelf.offers if offer.id not in chosen]
-        hidden[shelf.name] = len(shelf.offers) - len(fresh)
-        chosen.update((offer.id, offer) for offer in fresh)
-    table = OfferTable.of(list(chosen.values()))
-    _ = table.words["id"].hashes  # made here, where nobody waits
+    hidden = dict.fromkeys((shelf.name for shelf in shelves), 0)
+    filled = [shelf for shelf in shelves if len(shelf.table)]
+    if not filled:
+        return hidden, EMPTY
+    seen: set[str] = set()
+    for shelf in filled:
+        ids = shelf.table.id_texts()
+        hidden[shelf.name] = len(ids & seen)
+        seen |= ids
+    table = filled[-1].table
+    for shelf in reversed(filled[:-1]):
+        table = table.joined(shelf.table)
+    _ = table.words["id"].hashes
     return hidden, table

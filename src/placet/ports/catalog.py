@@ -8,9 +8,13 @@ from placet.domain.listings import Listing
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """All listings of one reading. ``warnings`` tell of parts that could not be read anew, or not at all."""
+    """All listings of one reading. ``warnings`` tell of parts that could not be read anew, or not at all.
+
+    Readings of one ``version`` are equal; an empty one says nothing.
+    """
 
     listings: tuple[Listing, ...]
+    version: str = ""
     warnings: tuple[str, ...] = ()
 
 
@@ -29,8 +33,8 @@ class Catalog(Protocol):
     def name(self) -> str:
         """The name in settings, listings and offers."""
 
-    async def read(self) -> Found:
-        """All that is listed now; the very value of the last reading if nothing has changed since.
+    async def read(self, known: str = "") -> Found | None:
+        """All that is listed now; ``None`` when it is still what had the version ``known``, if that says anything.
 
         It may be cancelled at any moment, and leaves no process or open file behind. Raises ``CatalogUnreadable``.
         """

@@ -117,7 +117,7 @@ def _source(shelf: Shelf, now_ms: int) -> api.SourceView:
         name=shelf.name,
         kind="list",
         state=_state(shelf, now_ms),
-        offers=len(shelf.offers) - shelf.hidden,
+        offers=len(shelf.table) - shelf.hidden,
         quarantined=len(shelf.quarantined),
         corrected=len(shelf.corrected),
         hidden=shelf.hidden,

@@ -28,11 +28,11 @@ MEDIAN_OF_LEAST = 3
 MEMORY_TOLERANCE = Decimal("0.08")
 SERVERLESS_STARTUP_S = Decimal(5)
 MACHINE_STARTUP_S = Decimal(180)
-MICRO = Decimal("0.000001")
+MICRO, MILLI = Decimal("0.000001"), Decimal("0.001")
 TEXT_MAX = 200
 # What no listing of a real machine exceeds; beyond it a number is a mistake, and would not fit its column.
 MOST = {
-    "gpu_count": 1024, "gpu_memory": 10**9, "vcpus": 10**5, "memory_gb": 10**6, "disk_gb": 10**7,
+    "gpu_count": 1024, "gpu_memory": 10**9, "vcpus": 10**5, "memory_gb": 10**6, "disk_gb": 10**6,
     "price_usd_per_hour": 10**6, "spot_usd_per_hour": 10**6, "minimum_charge_usd": 10**6,
     "billing_quantum_s": 31 * 86_400, "startup_s": 86_400, "startup_p90_s": 86_400,
 }  # fmt: skip
@@ -327,15 +327,15 @@ def _offer(offer_id: str, one: _Priced) -> Offer:
         compliance=listing.compliance,
         runtimes=listing.runtimes,
         capacity_type=one.capacity,
-        cpu_cores=listing.vcpus or Decimal(0),
+        cpu_cores=_no_finer(listing.vcpus or Decimal(0), MILLI),
         memory_bytes=int((listing.memory_gb or Decimal(0)) * GB),
         disk_bytes=None if listing.disk_gb is None else int(listing.disk_gb * GB),
         gpu=one.gpu,
-        price_usd_per_hour=_whole_micro(one.price),
-        minimum_charge_usd=_whole_micro(listing.minimum_charge_usd or Decimal(0)),
+        price_usd_per_hour=_no_finer(one.price, MICRO),
+        minimum_charge_usd=_no_finer(listing.minimum_charge_usd or Decimal(0), MICRO),
         billing_quantum_s=listing.billing_quantum_s or 1,
-        startup_s=usual_startup_s if listing.startup_s is None else listing.startup_s,
-        startup_p90_s=listing.startup_p90_s,
+        startup_s=usual_startup_s if listing.startup_s is None else _no_finer(listing.startup_s, MILLI),
+        startup_p90_s=None if listing.startup_p90_s is None else _no_finer(listing.startup_p90_s, MILLI),
         availability=listing.availability,
         observed_ms=listing.observed_ms,
         preemptible=one.capacity is CapacityType.SPOT,
@@ -347,7 +347,7 @@ def _offer(offer_id: str, one: _Priced) -> Offer:
     )
 
 
-def _whole_micro(amount: Decimal) -> Decimal:
-    """The amount, rounded up where it is finer than a millionth: some lists hold binary fractions."""
-    rounded = amount.quantize(MICRO, ROUND_UP)
+def _no_finer(amount: Decimal, step: Decimal) -> Decimal:
+    """The amount, rounded up where it is finer than a step: some lists hold binary fractions."""
+    rounded = amount.quantize(step, ROUND_UP)
     return amount if amount == rounded else rounded

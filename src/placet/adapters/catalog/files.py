@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from importlib import resources
 from pathlib import Path
-from typing import TypeAlias
 
 from placet.adapters.catalog.rows import COLUMNS, listing_of, number, whole
 from placet.domain.errors import CatalogUnreadable
@@ -23,21 +22,16 @@ SERVERLESS_EDITED_MS = 1_716_000_000_000
 SERVERS, SERVERLESS = "fsdl_cloud_gpus.csv", "fsdl_serverless_gpus.csv"
 DEMONSTRATION = "demonstration"
 
-_Stamp: TypeAlias = tuple[int, int, int]
-
 
 class DemonstrationCatalog:
     """The GPU price tables of Full Stack Deep Learning (MIT), as shipped; prices are of 2024 and 2025."""
 
     name = DEMONSTRATION
 
-    def __init__(self) -> None:
-        self._found: Found | None = None
-
-    async def read(self) -> Found:
-        if self._found is None:
-            self._found = Found(listings=tuple(await asyncio.to_thread(demonstration)))
-        return self._found
+    async def read(self, known: str = "") -> Found | None:
+        if known == DEMONSTRATION:
+            return None
+        return Found(listings=tuple(await asyncio.to_thread(demonstration)), version=DEMONSTRATION)
 
 
 class ListedCapacity:
@@ -45,10 +39,10 @@ class ListedCapacity:
 
     def __init__(self, name: str, listings: tuple[Listing, ...]) -> None:
         self.name = name
-        self._found = Found(listings=listings)
+        self._found = Found(listings=listings, version="settings")
 
-    async def read(self) -> Found:
-        return self._found
+    async def read(self, known: str = "") -> Found | None:
+        return None if known == self._found.version else self._found
 
 
 class FileCatalog:
@@ -57,24 +51,28 @@ class FileCatalog:
     def __init__(self, path: Path, *, name: str, bounds: Bounds) -> None:
         self.name = name
         self._path, self._bounds = path, bounds
-        self._last: tuple[_Stamp, Found] | None = None
-        self._under_way: asyncio.Future[tuple[_Stamp, Found]] | None = None
+        self._under_way: asyncio.Future[Found | None] | None = None
 
-    async def read(self) -> Found:
+    async def read(self, known: str = "") -> Found | None:
         # A thread that hangs in a dead file system cannot be ended; there is never a second one beside it.
-        if self._under_way is None or self._under_way.done():
-            self._under_way = asyncio.ensure_future(asyncio.to_thread(self._anew))
-            self._under_way.add_done_callback(_look_at)
-        self._last = await asyncio.shield(self._under_way)
-        return self._last[1]
+        while self._under_way is not None:
+            await asyncio.wait([self._under_way])
+        self._under_way = asyncio.ensure_future(asyncio.to_thread(self._anew, known))
+        self._under_way.add_done_callback(self._done)
+        return await asyncio.shield(self._under_way)
 
-    def _anew(self) -> tuple[_Stamp, Found]:
+    def _done(self, ended: "asyncio.Future[Found | None]") -> None:
+        self._under_way = None
+        if not ended.cancelled():
+            ended.exception()  # if nobody waits for it any more, it is not for the event loop's log either
+
+    def _anew(self, known: str) -> Found | None:
         try:
             with _opened(self._path) as file:
                 status = os.fstat(file.fileno())
-                stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
-                if self._last is not None and self._last[0] == stamp:
-                    return self._last
+                version = f"{status.st_ino}:{status.st_size}:{status.st_mtime_ns}"
+                if version == known:
+                    return None
                 data = file.read(self._bounds.bytes_max + 1)
         except OSError as error:
             why = error.strerror or "it cannot be read"
@@ -84,7 +82,7 @@ class FileCatalog:
                 f"{self._path} has more than {self._bounds.bytes_max} bytes",
                 fix="split it, or leave out what is not used",
             )
-        return stamp, Found(listings=self._listings(data, status.st_mtime_ns // 1_000_000))
+        return Found(listings=self._listings(data, status.st_mtime_ns // 1_000_000), version=version)
 
     def _listings(self, data: bytes, observed_ms: int) -> tuple[Listing, ...]:
         rows_max = self._bounds.rows_max
@@ -102,12 +100,6 @@ class FileCatalog:
                 f"{self._path}: {error}", fix=f"write it as {kind} in UTF-8, with the columns of the documentation"
             ) from error
         return tuple(listings)
-
-
-def _look_at(done: "asyncio.Future[tuple[_Stamp, Found]]") -> None:
-    """A failure that nobody waits for any more is known by its absence; it is not for the event loop's log."""
-    if not done.cancelled():
-        done.exception()
 
 
 def _opened(path: Path) -> io.BufferedReader:

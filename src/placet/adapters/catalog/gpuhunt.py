@@ -61,7 +61,8 @@ class GpuhuntCatalog:
         self._folder, self._within_s, self._bounds = folder, within_s, bounds
         self._parts: dict[str, _Part] = {}
 
-    async def read(self) -> Found:
+    async def read(self, known: str = "") -> Found | None:
+        del known  # it has no version of all its lists
         if importlib.util.find_spec("gpuhunt") is None:
             raise CatalogUnreadable("gpuhunt is not installed", fix=INSTALL)
         providers = self._providers or await asyncio.to_thread(self._usual)

@@ -6,8 +6,16 @@ from abc import ABC, abstractmethod
 import pytest
 
 from placet.domain.errors import CatalogUnreadable
+from placet.domain.listings import Listing
 from placet.ports.catalog import Catalog
 from placet.stages.listing import normalise
+
+
+async def listings_of(catalog: Catalog) -> tuple[Listing, ...]:
+    """All that is listed now."""
+    found = await catalog.read()
+    assert found is not None
+    return found.listings
 
 
 class CatalogContract(ABC):
@@ -19,7 +27,7 @@ class CatalogContract(ABC):
         """A source with at least one good listing."""
 
     async def test_listings_say_where_they_are_from(self, catalog: Catalog) -> None:
-        found = (await catalog.read()).listings
+        found = await listings_of(catalog)
         assert found
         places = [(listing.part, listing.line) for listing in found]
         assert len(set(places)) == len(places)
@@ -30,11 +38,16 @@ class CatalogContract(ABC):
             assert listing.observed_ms > 0
 
     async def test_a_second_reading_gives_the_same(self, catalog: Catalog) -> None:
-        first = await catalog.read()
-        assert (await catalog.read()).listings == first.listings
+        assert await listings_of(catalog) == await listings_of(catalog)
+
+    async def test_what_is_known_is_not_given_again(self, catalog: Catalog) -> None:
+        first = await catalog.read("another version")
+        assert first is not None
+        again = await catalog.read(first.version)
+        assert again is None or not first.version
 
     async def test_what_is_believed_of_it_is_not_connected(self, catalog: Catalog) -> None:
-        made = normalise((await catalog.read()).listings)
+        made = normalise(await listings_of(catalog))
         assert made.offers
         assert not any(offer.connected for offer in made.offers)
         assert {offer.price_source for offer in made.offers} == {catalog.name}
@@ -44,7 +57,7 @@ class CatalogContract(ABC):
         await asyncio.wait([reading], timeout=0)
         reading.cancel()
         await asyncio.gather(reading, return_exceptions=True)
-        assert (await catalog.read()).listings
+        assert await listings_of(catalog)
 
 
 class FallibleCatalogContract(CatalogContract):
