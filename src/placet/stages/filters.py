@@ -7,6 +7,7 @@ from decimal import Decimal
 import numpy as np
 
 from placet.domain.experience import Experience
+from placet.domain.gpus import recognise
 from placet.domain.offer_table import Bits, Numbers, OfferTable, split
 from placet.domain.offers import Availability, Demand, Fate, Offer
 from placet.domain.spec import CapacityType, Repeat, Selection, Spec
@@ -96,10 +97,16 @@ def _repeat_reason(asked: Asked, offer: Offer) -> str:
 
 
 def _is_wanted_model(asked: Asked, model: str) -> bool:
+    """Whatever way either name is written; a name that may be several models is wanted when all of them are."""
     needs = asked.spec.resources
-    name = model.lower()
-    exact = name in {wanted.lower() for wanted in needs.gpu_models}
-    return bool(name) and (exact or any(family.lower() in name for family in needs.gpu_families))
+    if not model:
+        return False
+    name, known = model.lower(), recognise(model).models
+    wanted = {text.lower() for text in needs.gpu_models}
+    wanted |= {one.name.lower() for text in needs.gpu_models for one in recognise(text).models}
+    exact = name in wanted or (bool(known) and wanted.issuperset(one.name.lower() for one in known))
+    families = {family.lower() for family in needs.gpu_families}
+    return exact or any(family in name for family in families) or any(one.architecture in families for one in known)
 
 
 def _gpu_model(asked: Asked, table: OfferTable) -> Bits | None:

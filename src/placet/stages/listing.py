@@ -210,7 +210,7 @@ def _gpu(listing: Listing, model: GpuModel) -> Gpu:
         architecture=model.architecture,
         interconnect=joined if several else "",
         compute_capability=model.capability,
-        features=model.features if joined == "nvlink" else tuple(name for name in model.features if name != "nvlink"),
+        features=(*(name for name in model.features if name != "nvlink"), *((joined,) if several and joined else ())),
     )
 
 

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from decimal import Decimal
 
+import pytest
+
 from placet.domain.offer_table import OfferTable
 from placet.domain.offers import Fate, Plan
 from placet.domain.spec import Accelerator, CapacityType, Constraints, Resources, Spec
@@ -47,6 +49,29 @@ def test_a_refusal_does_not_ask_to_relax_what_is_no_bound_of_the_spec() -> None:
     [problem] = refusals(asked(GPU_SPEC), OfferTable.of([LISTED]))
     assert "only listed" in problem.what
     assert "connect" in problem.fix
+
+
+@pytest.mark.parametrize(
+    ("needs", "fits"),
+    [
+        ({"gpu_models": ("H100",)}, ["h100"]),
+        ({"gpu_models": ("NVIDIA A100-SXM4-80GB",)}, ["a100-80", "a100-nvml"]),
+        ({"gpu_models": ("A100",)}, ["a100-40", "a100-80", "a100-nvml", "a100-bare"]),
+        ({"gpu_models": ("a100-80gb", "L4")}, ["a100-80", "a100-nvml", "l4"]),
+        ({"gpu_families": ("ampere",)}, ["a100-40", "a100-80", "a100-nvml", "a100-bare"]),
+        ({"gpu_families": ("hopper", "ada")}, ["h100", "l4"]),
+        ({"gpu_models": ("toaster",)}, []),
+    ],
+)
+def test_a_model_is_the_same_however_it_is_written(needs: dict[str, tuple[str, ...]], fits: list[str]) -> None:
+    models = {
+        "h100": "H100-80GB", "a100-40": "A100-40GB", "a100-80": "A100-80GB", "a100-nvml": "NVIDIA A100-SXM4-80GB",
+        "a100-bare": "A100", "l4": "L4",
+    }  # fmt: skip
+    assert GPU_OFFER.gpu is not None
+    offers = [replace(GPU_OFFER, id=name, gpu=replace(GPU_OFFER.gpu, model=model)) for name, model in models.items()]
+    spec = replace(SPEC, resources=Resources(accelerator=Accelerator.GPU, gpu_count=1, **needs))
+    assert sorted(chosen(place(asked(spec), OfferTable.of(offers), seed="s"))) == sorted(fits)
 
 
 def test_own_capacity_comes_first_where_the_spec_says_so() -> None:

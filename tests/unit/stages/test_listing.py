@@ -37,6 +37,10 @@ A100 = Listing(
         ("H100 PCIe", ["H100-80GB"]),
         ("nvidia-l4", ["L4"]),
         ("RTX A6000 (48 GB)", ["A6000"]),
+        ("GeForce 3080 Ti", ["RTX3080Ti"]),
+        ("RTX 3060", ["RTX3060-8GB", "RTX3060-12GB"]),
+        ("RTX PRO 6000", ["RTXPRO6000"]),
+        ("H200 NVL", ["H200-NVL"]),
         ("toaster", []),
     ],
 )

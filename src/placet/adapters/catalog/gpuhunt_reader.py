@@ -31,7 +31,7 @@ TEXT_MAX = 300
 def main() -> None:
     """Ask for each provider by itself, so that one that fails costs only its own listings."""
     signal.alarm(int(sys.argv[1]) + 1)
-    notes = _Notes()
+    notes = _Notes(sys.argv[2:])
     logging.getLogger("gpuhunt").addHandler(notes)
     try:
         catalog = _catalog()
@@ -77,15 +77,21 @@ def _observed_ms(catalog: Any, provider: str) -> int:
 
 
 class _Notes(logging.Handler):
-    """The first warnings of the library, such as rows that it passed over."""
+    """The first warnings of the library about what was asked, such as rows that it passed over.
 
-    def __init__(self) -> None:
+    It also warns of every provider that nobody asked for.
+    """
+
+    def __init__(self, providers: list[str]) -> None:
         super().__init__(logging.WARNING)
         self.texts: list[str] = []
+        self._providers = providers
 
     def emit(self, record: logging.LogRecord) -> None:
-        if len(self.texts) < NOTES_MAX:
-            self.texts.append(record.getMessage()[:TEXT_MAX])
+        text = record.getMessage()
+        place = record.name.rpartition(".")[2]
+        if len(self.texts) < NOTES_MAX and any(name == place or name in text for name in self._providers):
+            self.texts.append(text[:TEXT_MAX])
 
 
 def _short(error: Exception) -> str:

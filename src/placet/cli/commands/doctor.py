@@ -72,6 +72,7 @@ def examine(data: Path, local: Path) -> Iterator[Finding]:
     yield _control_groups()
     yield _nvml()
     yield _postgresql()
+    yield _gpuhunt()
     yield _process("server", places.socket_path(data), "commands that need one start it in the background")
     yield _supervisor(local)
 
@@ -172,6 +173,15 @@ def _nvml() -> Finding:
         found="driver and library" if module else "driver without library",
         means="the GPUs of this machine are not offered",
         fix="pip install 'placet[nvidia]'",
+    )
+
+
+def _gpuhunt() -> Finding:
+    here = importlib.util.find_spec("gpuhunt") is not None
+    return Finding(
+        name="prices of many clouds",
+        state="ok" if here else "off",
+        found="gpuhunt" if here else "not installed; needed only to compare prices: pip install 'placet[gpuhunt]'",
     )
 
 
