@@ -149,7 +149,9 @@ MI355X 288 cdna4 -
 BY_NAME: Mapping[str, GpuModel] = {model.name.lower(): model for model in MODELS}
 
 # Words that listings put around a model's name and that say nothing.
-_NOISE = re.compile(r"\b(nvidia|amd|tesla|geforce|quadro|instinct|tensor core|gpu|sxm[0-9]*|pcie|hgx|hbm[0-9]e?)\b")
+_NOISE = re.compile(
+    r"\b(nvidia|amd|tesla|geforce|quadro|instinct|tensor core|generation|gpu|sxm[0-9]*|pcie|hgx|hbm[0-9]e?)\b"
+)
 _MEMORY = re.compile(r"\(?\b([0-9]{1,3})\s*g(?:i?b)\b\)?")
 
 

@@ -92,7 +92,10 @@ class GpuhuntCatalog:
 
     async def _ask(self, providers: Sequence[str]) -> list[bytes]:
         """The lines of the reader; whatever happens, its process is gone when this ends."""
-        environment = dict(os.environ) | ({FOLDER: str(self._folder)} if self._folder is not None else {})
+        # Accounts of clouds are the library's business, what is set for Placet is not.
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("PLACET_")}
+        if self._folder is not None:
+            environment[FOLDER] = str(self._folder)
         reader = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",

@@ -290,6 +290,7 @@ class ProviderContract(ABC):
         assert offers and len({offer.id for offer in offers}) == len(offers)
         for offer in offers:
             assert offer.provider == provider.name and offer.observed_ms > 0
+            assert offer.connected
             assert offer.price_usd_per_hour >= 0 and offer.billing_quantum_s >= 1
             assert offer.cpu_cores > 0 and offer.memory_bytes > 0
             assert offer.runtimes and set(offer.runtimes) <= set(provider.card.runtimes)

@@ -6,10 +6,13 @@ from decimal import Decimal
 from typing import Any
 
 from placet.adapters.providers.local.options import Device, LocalOptions
-from placet.domain.offers import Availability, Free, Gpu, Offer
+from placet.domain.gpus import GpuModel, recognise
+from placet.domain.offers import Availability, Free, Gpu, Offer, Trust
 from placet.domain.spec import CapacityType
 
 RUNTIMES = ("process", "python")
+# What a board can have is not what joins the boards of this machine.
+BETWEEN_GPUS = frozenset({"nvlink", "nvswitch"})
 
 
 def make_offers(
@@ -45,6 +48,7 @@ def make_offers(
             availability=_availability(capacity, gpus, live),
             free=_free(capacity, gpus) if live else Free(),
             observed_ms=observed_ms,
+            trust=Trust.OWN,
         )
         for shape, gpu, gpus in shapes
     )
@@ -52,14 +56,24 @@ def make_offers(
 
 def _gpu(model: str, members: list[Device]) -> Gpu:
     first = members[0]
+    least_bytes = min(member.memory_bytes for member in members)
+    known = _known(model, least_bytes)
     return Gpu(
         model=model,
         count=len(members),
-        memory_bytes=min(member.memory_bytes for member in members),
-        compute_capability=first.compute_capability,
+        memory_bytes=least_bytes,
+        architecture=known.architecture if known else "",
+        features=tuple(name for name in known.features if name not in BETWEEN_GPUS) if known else (),
+        compute_capability=first.compute_capability or (known.capability if known else None),
         driver_version=first.driver_version,
         cuda_version=first.cuda_version,
     )
+
+
+def _known(model: str, memory_bytes: int) -> GpuModel | None:
+    """What is known of a model by its name and memory."""
+    found = [one for one in recognise(model).models if abs(one.memory_bytes - memory_bytes) <= one.memory_bytes // 10]
+    return found[0] if len(found) == 1 else None
 
 
 def _availability(capacity: dict[str, Any], gpus: int | None, live: bool) -> Availability:
