@@ -13,6 +13,7 @@ import pytest
 from placet.cli.main import run
 from placet.contract import api
 from tests.support.served import Served, served
+from tests.support.waiting import wait_until
 
 HEADER = (
     "provider,instance,region,gpu_name,gpu_count,gpu_memory,gpu_memory_unit,vcpus,memory_gb,price_usd_per_hour,"
@@ -237,3 +238,31 @@ def test_the_command_holds_offers_against_a_spec(shell: Any, tmp_path: Path) -> 
     assert json.loads(shell("offers", "--for", str(file), "--json")[1])["considered"] > 300
     assert shell("offers", "--why-not")[0] == 2
     assert "only listed, would fit" in shell("estimate", str(file))[1]
+
+
+def test_lists_of_a_library_and_files_that_change_are_read_in_the_background(tmp_path: Path) -> None:
+    lists, prices = tmp_path / "lists", tmp_path / "prices.csv"
+    lists.mkdir()
+    (lists / "aws.csv").write_text(
+        "instance_name,location,price,cpu,memory,gpu_count,gpu_name,gpu_memory,spot,disk_size,gpu_vendor,flags,"
+        "cpu_arch,provider_data\np5.48xlarge,us-east-1,55.04,192,2048.0,8,H100,80.0,False,,nvidia,,x86,{}\n"
+    )
+    prices.write_text("provider,instance,vcpus,price_usd_per_hour\ncloud,m,4,0.20\n")
+    catalog = {
+        "gpuhunt": {"enabled": True, "folder": str(lists)},
+        "files": [{"path": str(prices), "refresh_seconds": 0.1}],
+    }
+    with served(tmp_path / "data", catalog=catalog) as server:
+
+        def listed() -> dict[str, float]:
+            items = page(server, "/v1/offers?connected=false")["items"]
+            return {one["id"]: float(one["price_usd_per_hour"]) for one in items}
+
+        aws = "aws/p5.48xlarge/8xh100-80gb/us-east-1/on_demand"
+        wait_until(lambda: listed() == {aws: 55.04, "cloud/m/on_demand": 0.20}, 30, "both lists to be read")
+        prices.write_text("provider,instance,vcpus,price_usd_per_hour\ncloud,m,4,0.25\n")
+        wait_until(lambda: listed()["cloud/m/on_demand"] == 0.25, 10, "the file to be read again")
+        prices.write_text("nonsense\n")
+        wait_until(lambda: page(server, "/v1/offers")["sources"][1]["failure"], 10, "the file to be refused")
+        assert listed()["cloud/m/on_demand"] == 0.25
+        assert all(one["stale"] for one in page(server, "/v1/offers")["items"] if one["price_source"] == "prices.csv")

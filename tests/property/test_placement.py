@@ -18,7 +18,7 @@ names = st.sampled_from(["a", "b", "c"])
 money = st.decimals(0, 10, places=2)
 offers = st.lists(
     st.builds(
-        lambda number, provider, price, cores, slots, kind, full: replace(
+        lambda number, provider, price, cores, slots, kind, full, connected: replace(
             OFFER,
             id=f"offer{number}",
             provider=provider,
@@ -27,6 +27,8 @@ offers = st.lists(
             free=Free(slots=slots),
             capacity_type=kind,
             availability=Availability.FULL if full else Availability.UNKNOWN,
+            connected=connected,
+            price_source="" if connected else "prices.csv",
         ),
         st.integers(0, 10**6),
         names,
@@ -35,6 +37,7 @@ offers = st.lists(
         st.integers(0, 2),
         st.sampled_from(CapacityType),
         st.booleans(),
+        st.sampled_from([True, True, False]),
     ),
     max_size=8,
     unique_by=lambda offer: offer.id,
@@ -66,6 +69,7 @@ def test_no_ranked_offer_breaks_a_strict_bound_and_every_drop_has_one_reason(spe
     plan = place(asked(spec), OfferTable.of(known), seed="s")
     for ranked in plan.ranked:
         assert all_failures(asked(spec), OfferTable.of([ranked.offer]), 0) == ()
+        assert ranked.offer.connected
     drops = why_not(asked(spec), OfferTable.of(known))
     fates = sorted([ranked.offer.id for ranked in plan.ranked] + [drop.offer_id for drop in drops])
     assert fates == sorted(offer.id for offer in known)
