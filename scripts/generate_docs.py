@@ -128,7 +128,7 @@ def default_of(field: FieldInfo) -> str:
     value = field.default
     if field.is_required():
         return "required"
-    if value is None or value is PydanticUndefined or value in ((), [], {}) or isinstance(value, BaseModel):
+    if value is None or value is PydanticUndefined or value in ("", (), [], {}) or isinstance(value, BaseModel):
         return ""
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
@@ -178,19 +178,21 @@ def routes() -> str:
 def settings() -> str:
     rows = ["| setting | environment | default | meaning |", "|---|---|---|---|"]
     for name, default, meaning in walk(Settings, ""):
-        variable = "PLACET_" + name.upper().replace(".", "__")
-        rows.append(f"| `{name}` | `{variable}` | {default} | {meaning} |")
+        variable = "" if "[]" in name else f"`PLACET_{name.upper().replace('.', '__')}`"
+        rows.append(f"| `{name}` | {variable} | {default} | {meaning} |")
     return "\n".join([*rows, ""])
 
 
 def walk(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, str, str]]:
-    """Name, default and meaning of every setting, sections opened up."""
+    """Name, default and meaning of every setting, sections opened up, and what an entry of a list of them holds."""
     for name, field in model.model_fields.items():
         section = field.annotation
         if isinstance(section, type) and issubclass(section, BaseModel):
             yield from walk(section, f"{prefix}{name}.")
         else:
             yield prefix + name, default_of(field), field.description or ""
+            for entry in models_in(section):
+                yield from walk(entry, f"{prefix}{name}[].")
 
 
 def words(value: str) -> str:

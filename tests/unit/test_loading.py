@@ -11,7 +11,10 @@ LOADED = "import sys; import {}; print('\\n'.join(sys.modules))"
 @pytest.mark.parametrize(
     ("module", "spared"),
     [
-        ("placet.app", {"alembic", "fastapi", "httpx", "placet.stages.listing", "prometheus_client", "psycopg", "yaml"}),
+        (
+            "placet.app",
+            {"alembic", "fastapi", "httpx", "placet.stages.listing", "prometheus_client", "psycopg", "yaml"},
+        ),
         ("placet.cli.commands.table", {"httpx", "pydantic", "rich", "sqlalchemy", "placet.app"}),
     ],
 )
