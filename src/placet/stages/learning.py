@@ -26,6 +26,9 @@ PRIOR_ATTEMPTS = 4.0
 PRIOR_HOURS = 24.0
 STARTUP_SPREAD = 0.6
 NINTH_DECILE = 1.2816
+# Fitted to the recorded availability of nine zones, windows 8 to 73. Of all moments with spot capacity 0.59 are followed
+# by three hours with it and 0.20 by a day; this shape says 0.56 and 0.21, losses at a constant rate 0.41 and 0.02.
+LOSS_SHAPE = 0.7
 SPREAD_TO_NINTH_DECILE = math.exp(NINTH_DECILE * STARTUP_SPREAD)
 LEAST_STARTUP_S = 0.1
 FEW_ROWS = 8
@@ -402,17 +405,28 @@ def expected_course(
 ) -> Course:
     """Paid hours and attempts until one run of ``running_h`` hours has ended well.
 
-    Losses come as a Poisson process of rate r. A program that starts over needs (exp(r T) - 1) / r running hours and
-    exp(r T) starts in the mean (the classical checkpoint-free restart time); one that resumes repeats, at each loss,
-    half a checkpoint interval. Every start is paid for from the request on, and fails with chance 1 - s.
+    A program that starts over needs, with the chance S(T) that nothing is lost within T hours, the integral of S up to
+    T over S(T) running hours and 1 / S(T) starts in the mean (a renewal argument); one that resumes repeats, at each
+    loss, half a checkpoint interval. Every start is paid for from the request on, and fails with chance 1 - s.
     """
     rate = np.maximum(believed.losses_per_hour, 1e-9)
     if resumable:
         running = running_h * (1.0 + rate * checkpoint_h / 2.0)
         begun = 1.0 + rate * running
     else:
-        exponent = np.minimum(rate * running_h, 50.0)
-        running = np.expm1(exponent) / rate
-        begun = np.exp(exponent)
+        survives = undisturbed(rate, running_h)
+        grown = (1.0 + rate * running_h / LOSS_SHAPE) ** (1.0 - LOSS_SHAPE) - 1.0
+        running = grown * LOSS_SHAPE / ((1.0 - LOSS_SHAPE) * rate) / survives
+        begun = 1.0 / survives
     tries = begun / np.maximum(believed.start_share, 0.01)
     return Course(hours=running + tries * startup_h, attempts=tries)
+
+
+def undisturbed(losses_per_hour: Numbers, hours: float) -> Numbers:
+    """The chance that nothing is lost within some hours of one start: (1 + r T / k) ** -k.
+
+    Losses come in bursts: what has lasted tends to last on. That is a Poisson process whose rate differs from start to
+    start by a gamma distribution of shape k and the stated mean.
+    """
+    chance: Numbers = (1.0 + losses_per_hour * hours / LOSS_SHAPE) ** -LOSS_SHAPE
+    return chance

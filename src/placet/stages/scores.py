@@ -13,7 +13,7 @@ from placet.domain.offer_table import Numbers, OfferTable, Whole
 from placet.domain.offers import Interval, Offer
 from placet.domain.spec import CapacityType, Objective, Repeat
 from placet.stages.filters import UNBOUNDED_RUNTIME_S, Asked, worst_cost_usd
-from placet.stages.learning import Course, beliefs, expected_course
+from placet.stages.learning import Course, beliefs, expected_course, undisturbed
 
 # Preferences decide between offers whose scores are close: each is worth this share of the score.
 PREFERENCE_SHARE = 0.10
@@ -118,7 +118,7 @@ def _base(asked: Asked, expected_usd: Numbers, believed: Beliefs) -> Numbers:
         case Objective.BALANCED:
             return expected_usd + _until_start_s(believed) / 100.0
         case Objective.RELIABILITY:
-            first_try = believed.start_share * np.exp(-believed.losses_per_hour * (_likely_s(asked) / 3600.0))
+            first_try = believed.start_share * undisturbed(believed.losses_per_hour, _likely_s(asked) / 3600.0)
             return (expected_usd + SCORE_FLOOR) / np.maximum(first_try, 0.001)
         case _:
             assert_never(asked.spec.objective)

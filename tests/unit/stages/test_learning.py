@@ -11,7 +11,7 @@ from placet.domain.experience import Beliefs, Evidence, Experience
 from placet.domain.offer_table import OfferTable
 from placet.domain.spec import CapacityType
 from placet.stages import learning
-from placet.stages.learning import HALF_LIFE_MS, PRIORS, beliefs, expected_course, learn
+from placet.stages.learning import HALF_LIFE_MS, LOSS_SHAPE, PRIORS, beliefs, expected_course, learn
 from tests.support.values import GPU_OFFER, NOW_MS
 
 SPOT = replace(GPU_OFFER, id="spot", capacity_type=CapacityType.SPOT)
@@ -97,11 +97,24 @@ def test_a_run_that_starts_over_costs_more_the_longer_and_the_riskier_it_is() ->
 def test_the_mean_restart_time_agrees_with_a_simulation() -> None:
     rng = np.random.default_rng(7)
     rate, length = 0.3, 4.0
-    total = 0.0
+    total, starts = 0.0, 0
     for _ in range(20_000):
-        while (gap := rng.exponential(1 / rate)) < length:
-            total += gap
-        total += length
+        while (gap := rng.exponential(1 / rng.gamma(LOSS_SHAPE, rate / LOSS_SHAPE))) < length:
+            total, starts = total + gap, starts + 1
+        total, starts = total + length, starts + 1
     believed = replace(after(), losses_per_hour=np.full(3, rate), start_share=np.ones(3))
     course = expected_course(length, np.zeros(3), believed, resumable=False, checkpoint_h=0.0)
     assert total / 20_000 == pytest.approx(course.hours[0], rel=0.03)
+    assert starts / 20_000 == pytest.approx(course.attempts[0], rel=0.03)
+
+
+@pytest.mark.parametrize("resumable", [False, True])
+def test_more_losses_and_slower_starts_never_make_a_run_cheaper(resumable: bool) -> None:
+    rates = np.array([0.0, 1e-9, 1e-6, 0.001, 0.1, 1.0, 30.0])
+    believed = replace(
+        after(), losses_per_hour=rates, start_share=np.full(len(rates), 0.9), startup_s=np.full(len(rates), 60.0)
+    )
+    course = expected_course(10.0, believed.startup_s / 3600, believed, resumable=resumable, checkpoint_h=0.25)
+    assert course.hours[0] == pytest.approx(10.0 + 60 / 3600 / 0.9, rel=1e-4)
+    assert (np.diff(course.hours) >= -1e-9).all()
+    assert (np.diff(course.attempts) >= -1e-9).all()
