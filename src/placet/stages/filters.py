@@ -96,24 +96,28 @@ def _repeat_reason(asked: Asked, offer: Offer) -> str:
     return "may start the program again by itself, and it may run at most once"
 
 
-def _is_wanted_model(asked: Asked, model: str) -> bool:
+def _wanted_model(asked: Asked) -> Callable[[str], bool]:
     """Whatever way either name is written; a name that may be several models is wanted when all of them are."""
     needs = asked.spec.resources
-    if not model:
-        return False
-    name, known = model.lower(), recognise(model).models
     wanted = {text.lower() for text in needs.gpu_models}
     wanted |= {one.name.lower() for text in needs.gpu_models for one in recognise(text).models}
-    exact = name in wanted or (bool(known) and wanted.issuperset(one.name.lower() for one in known))
     families = {family.lower() for family in needs.gpu_families}
-    return exact or any(family in name for family in families) or any(one.architecture in families for one in known)
+
+    def accept(model: str) -> bool:
+        if not model:
+            return False
+        name, known = model.lower(), recognise(model).models
+        exact = name in wanted or (bool(known) and wanted.issuperset(one.name.lower() for one in known))
+        return exact or any(family in name for family in families) or any(one.architecture in families for one in known)
+
+    return accept
 
 
 def _gpu_model(asked: Asked, table: OfferTable) -> Bits | None:
     needs = asked.spec.resources
     if asked.demand.gpu_count == 0 or not (needs.gpu_models or needs.gpu_families):
         return None
-    return _judged("gpu_model", lambda model: _is_wanted_model(asked, model), table)
+    return _judged("gpu_model", _wanted_model(asked), table)
 
 
 def _gpu_model_reason(asked: Asked, offer: Offer) -> str:

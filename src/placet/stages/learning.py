@@ -26,8 +26,8 @@ PRIOR_ATTEMPTS = 4.0
 PRIOR_HOURS = 24.0
 STARTUP_SPREAD = 0.6
 NINTH_DECILE = 1.2816
-# Fitted to the recorded availability of nine zones, windows 8 to 73. Of all moments with spot capacity 0.59 are followed
-# by three hours with it and 0.20 by a day; this shape says 0.56 and 0.21, losses at a constant rate 0.41 and 0.02.
+# Fitted to recorded spot availability of nine zones (`python -m bench.rentals.fit`). Of all moments with spot 0.56 are
+# followed by three hours with it and 0.17 by a day; this shape says 0.53 and 0.19, a constant rate 0.38 and 0.01.
 LOSS_SHAPE = 0.7
 SPREAD_TO_NINTH_DECILE = math.exp(NINTH_DECILE * STARTUP_SPREAD)
 LEAST_STARTUP_S = 0.1
