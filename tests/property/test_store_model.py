@@ -157,11 +157,17 @@ class StoreMachine(RuleBasedStateMachine):
         later_ms=st.integers(0, 15),
         limit=st.integers(0, 4),
         waiters=st.integers(0, 2),
+        after=st.data(),
     )
-    def claim(self, owner: str, later_ms: int, limit: int, waiters: int) -> None:
+    def claim(self, owner: str, later_ms: int, limit: int, waiters: int, after: st.DataObject) -> None:
         self.now_ms += later_ms
         wanted = Claim(
-            owner=owner, now_ms=self.now_ms, limit=limit, owner_timeout_ms=TIMEOUT_MS, capacity_waiters=waiters
+            owner=owner,
+            now_ms=self.now_ms,
+            limit=limit,
+            owner_timeout_ms=TIMEOUT_MS,
+            capacity_waiters=waiters,
+            waiters_after=after.draw(st.sampled_from(["", *self.model.kept])),
         )
         assert list(self.runner.run(self.store.claim(wanted))) == self.model.claim(wanted)
 

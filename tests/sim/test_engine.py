@@ -13,6 +13,7 @@ from placet.domain.allocations import Launch
 from placet.domain.failures import Cause
 from placet.domain.spec import Constraints, Output, Repeat, RetryPolicy
 from placet.domain.states import AttemptState, WorkloadState
+from placet.engine.decide import LOOK_AGAIN_MS
 from placet.engine.intake import Conflict, Submission, Submitted
 from placet.testing.scripted import Script, ScriptedProvider
 from tests.support.worlds import TENANT, always, control_plane, process, start
@@ -104,7 +105,9 @@ async def test_a_lost_request_is_proven_absent_before_the_next_attempt(tmp_path:
         record = await plane.finished(workload_id)
         assert record.workload.state is W.SUCCEEDED
         assert [attempt.state for attempt in record.attempts] == [A.REFUSED, A.COLLECTED]
-        assert record.attempts[1].created_ms - record.attempts[0].created_ms >= 500
+        waited_ms = record.attempts[1].created_ms - record.attempts[0].created_ms
+        assert waited_ms >= 500
+        assert 3 <= record.attempts[0].absent_reads <= 2 + waited_ms / LOOK_AGAIN_MS, "looks are spaced"
         assert plane.provider.ran == [(workload_id, 2)]
 
 
@@ -119,7 +122,8 @@ async def test_a_vanished_allocation_is_lost_only_after_the_absence_rule(tmp_pat
         plane.reconciler.touched(workload_id)
         record = await plane.until(workload_id, lambda record: len(record.attempts) == 2, "a second attempt")
         assert record.attempts[0].state is A.LOST
-        assert record.attempts[0].absent_reads >= 3
+        waited_ms = record.attempts[1].created_ms - record.attempts[0].created_ms
+        assert 3 <= record.attempts[0].absent_reads <= 2 + waited_ms / LOOK_AGAIN_MS, "looks are spaced"
         assert (await plane.finished(workload_id)).workload.state is W.SUCCEEDED
 
 

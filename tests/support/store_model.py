@@ -101,6 +101,7 @@ class StoreModel:
                 if kept.workload.lease.owner is None
                 and kept.workload.wait_for == WAITS_FOR_CAPACITY
                 and not kept.workload.final
+                and kept.workload.id > wanted.waiters_after
             ),
             key=lambda workload: workload.id,
         )

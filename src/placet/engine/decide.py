@@ -270,6 +270,8 @@ def _place(draft: Draft, situation: Situation) -> list[Effect]:
     )
     offers = world.offers()
     plan = placement.place(asked, offers, seed=workload.id)
+    if asked.excluded and plan.fate is not Fate.FITS:  # elsewhere there is nothing: the same offer again is better
+        plan = placement.place(evolve(asked, excluded=()), offers, seed=workload.id)
     if plan.fate is Fate.FITS:
         sender = dispatch.Sender(deployment=world.deployment, worker=world.worker, nonce=situation.nonce)
         sent = dispatch.dispatch(workload, demand, plan, situation.inputs, sender, draft.now_ms)

@@ -145,7 +145,10 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Situation:
-    """Everything one decision looks at. ``under_way`` names the effects that are not back yet.
+    """Everything one decision looks at.
+
+    ``under_way`` names the effects that are not back yet, and the looks that were begun so lately that their like would
+    bring nothing new.
 
     ``adopted`` means that this worker has just taken the workload over and cannot know what its last owner sent.
     """

@@ -5,12 +5,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from placet.domain.errors import StoreError
 from placet.domain.failures import MEANINGS, Cause
 from placet.domain.offer_table import OfferTable
 from placet.domain.offers import Demand, Drop, Interval, Plan, Ranked
 from placet.domain.problems import Problem
 from placet.domain.records import (
     Acceptance,
+    Accepted,
     AcceptOutcome,
     Event,
     EventKind,
@@ -141,8 +143,11 @@ class Owner(Protocol):
     def lease_for_new(self) -> Lease | None:
         """Ownership for a workload that is about to be accepted."""
 
-    def accepted(self, workload: Workload) -> None:
-        """It is stored."""
+    def first_step(self, workload: Workload) -> Transition | None:
+        """What becomes of it at once if it is ours, to be written together with its acceptance."""
+
+    def accepted(self, workload: Workload, *, stepped: bool | None) -> None:
+        """It is stored; ``stepped`` if its first step is too, ``None`` when nobody can know."""
 
     def not_accepted(self, workload: Workload, *, in_doubt: bool) -> None:
         """It is not, or nobody can know."""
@@ -195,18 +200,34 @@ class Intake:
                 return Refused(problems=problems)
             return await self._known(submission.tenant, known.workload_id, known.body_digest == digest)
         acceptance = self._acceptance(submission, digest)
-        owner = self._ports.owner
-        try:
-            accepted = await self._ports.store.accept(acceptance)
-        except BaseException:
-            owner.not_accepted(acceptance.workload, in_doubt=True)
-            raise
+        accepted = await self._accept(acceptance)
         if accepted.outcome is AcceptOutcome.CREATED:
-            owner.accepted(acceptance.workload)
             return Submitted(workload=acceptance.workload, existed=False)
-        owner.not_accepted(acceptance.workload, in_doubt=False)
         existed = accepted.outcome is AcceptOutcome.EXISTED
         return await self._known(submission.tenant, accepted.workload_id, existed)
+
+    async def _accept(self, acceptance: Acceptance) -> Accepted:
+        """Store it, and with it its first step: handed in one after the other, the two share a commit."""
+        workload, owner = acceptance.workload, self._ports.owner
+        step = owner.first_step(workload)
+        try:
+            accepted, stepped = await asyncio.gather(
+                self._ports.store.accept(acceptance),
+                apply(self._ports.store, [] if step is None else [step]),
+                return_exceptions=True,
+            )
+            if isinstance(accepted, BaseException):
+                raise accepted
+            if isinstance(stepped, BaseException) and not isinstance(stepped, StoreError):
+                raise stepped
+        except BaseException:
+            owner.not_accepted(workload, in_doubt=True)
+            raise
+        if accepted.outcome is AcceptOutcome.CREATED:
+            owner.accepted(workload, stepped=None if isinstance(stepped, StoreError) else any(stepped))
+        else:
+            owner.not_accepted(workload, in_doubt=False)
+        return accepted
 
     async def _known(self, tenant: str, workload_id: str, same_body: bool) -> Submitted | Conflict:
         workload = await self._ports.store.find(tenant, workload_id)

@@ -11,8 +11,8 @@ from placet.domain.account import Account
 from placet.domain.allocations import LogChunk
 from placet.domain.listings import Corrected, Quarantined
 from placet.domain.offers import Offer
-from placet.domain.records import Artifact, Attempt, Event, Record, Workload, WorkloadFilter
-from placet.domain.states import WorkloadState
+from placet.domain.records import Artifact, Attempt, Event, EventKind, Record, Workload, WorkloadFilter
+from placet.domain.states import WORKLOAD_FINAL, WorkloadState
 from placet.engine.effects import log_location
 from placet.engine.market import LISTS_WITHIN_S, Market
 from placet.ports.ambient import Clock
@@ -23,6 +23,7 @@ from placet.stages.account import account
 
 # A follower that hears nothing looks again after this long, so that a lost hint costs time and nothing else.
 FOLLOW_LOOK_S = 2.0
+FOLLOW_PAGE = 200
 # Growing logs give no hint; they are read again this soon, and then less and less often while nothing comes.
 LOG_LOOK_S = 0.05
 LOG_LOOK_MAX_S = 1.0
@@ -105,21 +106,26 @@ class Queries:
             return None
         return await self._ports.store.events(workload_id, after_seq=after_seq, limit=limit)
 
-    async def follow_events(self, tenant: str, workload_id: str, after_seq: int) -> AsyncIterator[Event]:
-        """Events as they come; ends after those of a finished workload. Nothing is skipped or repeated."""
+    async def follow_events(self, tenant: str, workload_id: str, after_seq: int) -> AsyncIterator[Sequence[Event]]:
+        """Events as they come, as many at once as there are; ends with the end of the workload.
+
+        Nothing is skipped or repeated.
+        """
         with _Watched(self._changed, workload_id) as changed:
+            workload = await self._ports.store.find(tenant, workload_id)
+            if workload is None:
+                return
+            final = workload.final
             while True:
                 changed.clear()
-                workload = await self._ports.store.find(tenant, workload_id)
-                if workload is None:
-                    return
-                page = await self._ports.store.events(workload_id, after_seq=after_seq, limit=200)
-                for event in page:
-                    after_seq = event.seq
-                    yield event
+                page = await self._ports.store.events(workload_id, after_seq=after_seq, limit=FOLLOW_PAGE)
                 if page:
+                    after_seq = page[-1].seq
+                    final = final or any(map(_ends, page))
+                    yield page
+                if len(page) == FOLLOW_PAGE:
                     continue
-                if workload.final:
+                if final:
                     return
                 await _heard(changed, FOLLOW_LOOK_S)
 
@@ -267,6 +273,11 @@ class Queries:
     def market(self) -> Market:
         """Where offers are from."""
         return self._ports.offers
+
+
+def _ends(event: Event) -> bool:
+    """Is it the last move of a workload? An account goes no further."""
+    return event.kind is EventKind.MOVED and event.to_state in WORKLOAD_FINAL
 
 
 class _Watched:

@@ -2,34 +2,42 @@
 
 import asyncio
 import heapq
-from collections.abc import Callable, Mapping
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import structlog
 
-from placet.domain.allocations import Observation, PermitRequest, ResolvedInput
+from placet.domain.allocations import Observation, PermitRequest, Phase, ResolvedInput
 from placet.domain.errors import StoreError
 from placet.domain.offer_table import OfferTable
-from placet.domain.records import Lease, Record, Workload
+from placet.domain.offers import Offer
+from placet.domain.records import Lease, Record, Transition, Workload
 from placet.domain.spec import Spec
 from placet.engine.apply import apply
-from placet.engine.decide import decide
+from placet.engine.claims import ClaimOptions, Claims
+from placet.engine.decide import LOOK_AGAIN_MS, decide
 from placet.engine.effects import Effects
 from placet.engine.facts import (
     AnswerPermit,
     Effect,
     Fact,
+    Find,
+    Observe,
+    Release,
+    Released,
     Situation,
     Step,
     Submit,
+    SubmitAnswer,
     World,
 )
 from placet.engine.reservations import Reservations
 from placet.engine.sweep import sweep
 from placet.ports.ambient import Clock, Ids
 from placet.ports.provider import Hints, Provider
-from placet.ports.store import Claim, Store
+from placet.ports.store import Store
 from placet.stages.dispatch import workload_of
 
 log = structlog.get_logger()
@@ -45,15 +53,13 @@ class ReconcileOptions:
     beat_s: float = 1.0
     owner_timeout_s: float = 6.0
     takeover_poll_s: float = 2.0
-    # Writes of other servers lead to at most one claim in this time: most of them leave nothing to claim.
-    news_claim_s: float = 0.1
     store_retry_s: float = 0.25
     # How often the providers' own lists are searched for what nobody owns; the first time soon after the start.
     sweep_s: float = 60.0
     first_sweep_s: float = 5.0
     observe_every_s: float = 10.0
-    # Workloads claimed beyond free capacity, so that one that cannot fit now does not hold up one that can.
-    lookahead: int = 8
+    # News that asks for nothing to be done is written this much later, most often together with what follows it.
+    lull_s: float = 0.005
 
 
 @dataclass(kw_only=True)
@@ -65,6 +71,13 @@ class Owned:
     adopted: bool = True
     facts: list[Fact] = field(default_factory=list)
     under_way: dict[str, int] = field(default_factory=dict)
+    looked_ms: dict[str, int] = field(default_factory=dict)
+
+    def busy(self, now_ms: int) -> frozenset[str]:
+        """The effects that are not back, and the looks begun so lately that once more would tell no more."""
+        lately = (name for name, begun_ms in self.looked_ms.items() if now_ms - begun_ms < LOOK_AGAIN_MS)
+        return frozenset(self.under_way).union(lately)
+
     look_ms: int | None = None
 
 
@@ -81,6 +94,15 @@ class Ports:
     offers: Callable[[], OfferTable]
 
 
+def _claim_options(options: ReconcileOptions) -> ClaimOptions:
+    return ClaimOptions(
+        worker=options.worker,
+        batch_max=options.batch_max,
+        owner_timeout_s=options.owner_timeout_s,
+        takeover_poll_s=options.takeover_poll_s,
+    )
+
+
 class Reconciler:
     """Owns workloads by lease and moves them. One per process."""
 
@@ -92,16 +114,17 @@ class Reconciler:
         self._dirty: dict[str, None] = {}
         self._stale: dict[str, None] = {}
         self._in_doubt = False
-        self._backlog = True
-        self._promised = 0
+        self._promised: dict[str, tuple[Owned, Step]] = {}
         self._looks: list[tuple[int, str]] = []
         self._reserved = Reservations()
+        self._cards = {name: provider.card for name, provider in ports.providers.items()}
+        self._offers_seen: list[Sequence[Offer]] = []
+        self._places: frozenset[tuple[str, str]] = frozenset()
         self._tasks: set[asyncio.Task[None]] = set()
         self._news = asyncio.Event()
-        self._claim_wanted = True
-        self._claim_at_s = 0.0
         self._beat_at_s = 0.0
         self._sweep_at_s = ports.clock.monotonic_s() + options.first_sweep_s
+        self._claims = Claims(ports.store, ports.clock, _claim_options(options), self._free_slots)
         self._stopping = False
         self._failed: BaseException | None = None
 
@@ -120,8 +143,7 @@ class Reconciler:
             if workload_id in self._owned:
                 self._stale[workload_id] = None
         if not workload_ids or any(workload_id not in self._owned for workload_id in workload_ids):
-            soon_s = self._ports.clock.monotonic_s() + self._options.news_claim_s
-            self._claim_at_s = min(self._claim_at_s, soon_s)
+            self._claims.news()
         self._news.set()
 
     def lease_for_new(self) -> Lease | None:
@@ -130,26 +152,47 @@ class Reconciler:
         It saves the claim, that is a write and a read before anything happens. Every lease given is answered by
         ``accepted`` or ``not_accepted``.
         """
-        full = len(self._owned) + self._promised >= self._options.owned_max
-        if self._stopping or self._in_doubt or self._backlog or full or self._free_slots() <= self._promised:
+        full = len(self._owned) + len(self._promised) >= self._options.owned_max
+        if self._stopping or self._in_doubt or self._claims.backlog or full or self._free_slots() < 1:
             return None
-        self._promised += 1
         return Lease(owner=self._options.worker, epoch=1)
 
-    def accepted(self, workload: Workload) -> None:
-        """A new workload is stored: moved by us if it bears our lease, else claimed by whoever can."""
-        if workload.lease.owner == self._options.worker:
-            self._promised -= 1
-            if workload.id not in self._owned:  # it may have been found while its answer was awaited
-                self._adopt(Record(workload=workload))
-            self._news.set()
+    def first_step(self, workload: Workload) -> Transition | None:
+        """What becomes at once of a workload that is about to be accepted under our lease.
+
+        Its effects wait for ``accepted``.
+        """
+        if workload.lease.owner != self._options.worker:
+            return None
+        owned = Owned(record=Record(workload=workload), inputs=self._ports.resolve_inputs(workload.spec), adopted=False)
+        step = self._step(owned, (), self._world(workload.created_ms))
+        self._promised[workload.id] = (owned, step)
+        return step.transition
+
+    def accepted(self, workload: Workload, *, stepped: bool | None) -> None:
+        """A new workload is stored: moved by us if it bears our lease, else claimed by whoever can.
+
+        ``stepped`` says the same of its first step; ``None`` when nobody can know.
+        """
+        owned, step = self._promised.pop(workload.id, (None, None))
+        if owned is None or step is None:
+            self._claims.queued()
+        elif stepped and workload.id not in self._owned and not self._stopping:
+            self._owned[workload.id] = owned
+            self._written(workload.id, step)
         else:
-            self._want_claim()
+            self._give_back(step)
+            if stepped is None:
+                self._in_doubt = True
+            elif workload.id not in self._owned:  # it may have been found while its answer was awaited
+                self._adopt(Record(workload=workload))
+        self._news.set()
 
     def not_accepted(self, workload: Workload, *, in_doubt: bool) -> None:
         """It was not stored; ``in_doubt`` when nobody can know."""
-        if workload.lease.owner == self._options.worker:
-            self._promised -= 1
+        _, step = self._promised.pop(workload.id, (None, None))
+        if step is not None:
+            self._give_back(step)
             self._in_doubt = self._in_doubt or in_doubt
             self._news.set()
 
@@ -226,35 +269,10 @@ class Reconciler:
         self._in_doubt = False
 
     async def _claim(self) -> None:
-        now_s = self._ports.clock.monotonic_s()
-        if self._stopping or (not self._claim_wanted and now_s < self._claim_at_s):
+        if self._stopping or not self._claims.is_due():
             return  # who is leaving gives everything back and takes nothing
-        self._claim_wanted = False
-        self._claim_at_s = now_s + self._options.takeover_poll_s
-        free = self._free_slots()
-        limit = min(free + self._options.lookahead, self._options.batch_max, self._options.owned_max - len(self._owned))
-        if limit <= 0:
-            return
-        now_ms = self._ports.clock.now_ms()
-        records = await self._ports.store.claim(
-            Claim(
-                owner=self._options.worker,
-                now_ms=now_ms,
-                limit=limit,
-                owner_timeout_ms=int(self._options.owner_timeout_s * 1000),
-                capacity_waiters=min(free, self._options.batch_max),
-            )
-        )
-        for record in records:
+        for record in await self._claims.take(self._options.owned_max - len(self._owned)):
             self._adopt(record)
-        self._backlog = bool(records) or free < 1
-        wake_ms = await self._ports.store.next_wake_ms()
-        if wake_ms is not None and wake_ms > now_ms:
-            self._claim_at_s = min(self._claim_at_s, now_s + (wake_ms - now_ms) / 1000)
-        # What a dead owner left running needs no free place: all of it is taken over at once.
-        more = any(record.current is not None and not record.current.final for record in records)
-        if len(records) >= limit and (free > 0 or more):
-            self._claim_wanted = True
 
     def _sweep(self) -> None:
         now_s = self._ports.clock.monotonic_s()
@@ -277,6 +295,8 @@ class Reconciler:
         self._due(now_ms)
         batch = [workload_id for workload_id in self._dirty if workload_id in self._owned]
         batch = batch[: self._options.batch_max]
+        if not batch:
+            return
         for workload_id in batch:
             del self._dirty[workload_id]
         world = self._world(now_ms)
@@ -298,9 +318,13 @@ class Reconciler:
                 self._undecided(workload_id, step, facts)
                 self._stale[workload_id] = None
 
-    def _undecided(self, workload_id: str, step: Step, facts: list[Fact]) -> None:
+    def _undecided(self, workload_id: str, step: Step, facts: Sequence[Fact]) -> None:
         """The step was not written: what it was made from is still to be dealt with."""
         self._owned[workload_id].facts[:0] = facts
+        self._give_back(step)
+
+    def _give_back(self, step: Step) -> None:
+        """The step will not be: what was set aside for it is free."""
         for effect in step.effects:
             if isinstance(effect, Submit):
                 self._reserved.give_back(effect.launch)
@@ -311,18 +335,25 @@ class Reconciler:
             deployment=self._deployment,
             worker=self._options.worker,
             offers=self._offers,
-            places=frozenset(
-                (offer.provider, offer.region)
-                for provider in self._ports.providers.values()
-                for offer in provider.offers()
-            ),
-            cards={name: provider.card for name, provider in self._ports.providers.items()},
+            places=self._seen_places(),
+            cards=self._cards,
             observe_every_ms=int(self._options.observe_every_s * 1000),
         )
+
+    def _seen_places(self) -> frozenset[tuple[str, str]]:
+        """Where our providers have offers now; made anew when one of them says something new."""
+        offers = [provider.offers() for provider in self._ports.providers.values()]
+        if len(offers) != len(self._offers_seen) or any(map(operator.is_not, offers, self._offers_seen)):
+            self._offers_seen = offers
+            self._places = frozenset((offer.provider, offer.region) for some in offers for offer in some)
+        return self._places
 
     def _decide(self, workload_id: str, world: World) -> tuple[Step, list[Fact]]:
         owned = self._owned[workload_id]
         facts, owned.facts = owned.facts, []
+        return self._step(owned, facts, world), facts
+
+    def _step(self, owned: Owned, facts: Sequence[Fact], world: World) -> Step:
         step = decide(
             Situation(
                 record=owned.record,
@@ -330,14 +361,14 @@ class Reconciler:
                 facts=tuple(facts),
                 inputs=owned.inputs,
                 nonce=self._ports.ids.nonce(),
-                under_way=frozenset(owned.under_way),
+                under_way=owned.busy(world.now_ms),
                 adopted=owned.adopted,
             )
         )
         for effect in step.effects:
             if isinstance(effect, Submit):
                 self._reserved.take(effect.launch)
-        return step, facts
+        return step
 
     def _written(self, workload_id: str, step: Step) -> None:
         owned = self._owned[workload_id]
@@ -347,8 +378,10 @@ class Reconciler:
             self._begin(owned, effect)
         if owned.record.workload.lease.owner != self._options.worker:
             del self._owned[workload_id]
-            self._backlog = self._backlog or not owned.record.workload.final
-            self._freed()
+            if owned.record.workload.final:
+                self._freed()
+            else:
+                self._claims.backlog = True
         elif step.look_ms is not None:
             owned.look_ms = step.look_ms
             heapq.heappush(self._looks, (step.look_ms, workload_id))
@@ -356,6 +389,8 @@ class Reconciler:
     def _begin(self, owned: Owned, effect: Effect) -> None:
         name = type(effect).__name__
         owned.under_way[name] = owned.under_way.get(name, 0) + 1
+        if isinstance(effect, Find | Observe | Release):
+            owned.looked_ms[name] = self._ports.clock.now_ms()
         self._keep(asyncio.ensure_future(self._perform(owned, effect, name)))
 
     async def _perform(self, owned: Owned, effect: Effect, name: str) -> None:
@@ -370,7 +405,15 @@ class Reconciler:
             if isinstance(effect, Submit):
                 self._reserved.give_back(effect.launch)
         if facts and self._owned.get(workload.id) is owned:
-            self._dirty[workload.id] = None
+            await self._hear(owned, all(map(_asks_nothing, facts)))
+
+    async def _hear(self, owned: Owned, quietly: bool) -> None:
+        """Decide about what was heard; what asks for nothing waits a moment, so that it shares a commit with more."""
+        if quietly:
+            await self._ports.clock.pause(self._options.lull_s)
+        workload_id = owned.record.workload.id
+        if owned.facts and self._owned.get(workload_id) is owned:
+            self._dirty[workload_id] = None
             self._news.set()
 
     async def _refresh(self) -> None:
@@ -408,13 +451,13 @@ class Reconciler:
 
     async def _wait(self) -> None:
         """Sleep until there is news, or until the earliest of the next look, claim and beat."""
-        if self._claim_wanted or any(known in self._owned for news in (self._dirty, self._stale) for known in news):
+        if self._claims.wanted or any(known in self._owned for news in (self._dirty, self._stale) for known in news):
             await self._ports.clock.pause(0)
             return
         self._dirty.clear()
         self._stale.clear()
         clock = self._ports.clock
-        rest_s = min(self._claim_at_s, self._beat_at_s, self._sweep_at_s) - clock.monotonic_s()
+        rest_s = min(self._claims.due_at_s, self._beat_at_s, self._sweep_at_s) - clock.monotonic_s()
         if self._looks:
             rest_s = min(rest_s, (self._looks[0][0] - clock.now_ms()) / 1000)
         if rest_s > 0:
@@ -473,9 +516,13 @@ class Reconciler:
     def _changed(self, seen: Observation) -> None:
         workload_id = self._by_key(seen.key)
         if workload_id is not None:
-            self._owned[workload_id].facts.append(seen)
-            self._dirty[workload_id] = None
-            self._news.set()
+            owned = self._owned[workload_id]
+            owned.facts.append(seen)
+            if _asks_nothing(seen):
+                self._keep(asyncio.ensure_future(self._hear(owned, quietly=True)))
+            else:
+                self._dirty[workload_id] = None
+                self._news.set()
 
     def _by_key(self, key: str) -> str | None:
         """The owned workload of an attempt key; the key carries its id, so no index is needed."""
@@ -483,12 +530,12 @@ class Reconciler:
         return workload_id if workload_id in self._owned else None
 
     def _freed(self) -> None:
-        """A place became free; while nobody waits for one there is nothing to claim."""
-        if self._backlog:
-            self._want_claim()
+        """There may be a new place for somebody who waits for one."""
+        self._claims.freed()
+        self._news.set()
 
     def _want_claim(self) -> None:
-        self._claim_wanted = True
+        self._claims.want()
         self._news.set()
 
     def _keep(self, task: "asyncio.Future[None]") -> None:
@@ -501,3 +548,16 @@ class Reconciler:
         if not task.cancelled() and task.exception() is not None and not isinstance(task.exception(), StoreError):
             self._failed = task.exception()
             self._news.set()
+
+
+def _asks_nothing(fact: Fact) -> bool:
+    """Is it good news that is only to be written down?"""
+    match fact:
+        case SubmitAnswer():
+            return fact.handle is not None
+        case Released():
+            return fact.gone
+        case Observation():
+            return fact.phase is Phase.RUNNING
+        case _:
+            return False

@@ -28,7 +28,8 @@ class Claim:
 
     Due ones come first: the wake time has come (a finished workload with a wake time still has something to release)
     and they are unowned or owned by a worker whose heartbeat is older than ``owner_timeout_ms``. Then up to
-    ``capacity_waiters`` unowned ones whose ``wait_for`` is ``"capacity"``, oldest first, whatever their wake time.
+    ``capacity_waiters`` unowned ones whose ``wait_for`` is ``"capacity"``, oldest first, whatever their wake time;
+    ids are in the order of age, so ``waiters_after`` the last id of one claim goes on where that ended.
     An unfinished workload of a dead owner is due even without a wake time. To claim is a sign of life of the owner.
     """
 
@@ -37,6 +38,7 @@ class Claim:
     limit: int
     owner_timeout_ms: int
     capacity_waiters: int = 0
+    waiters_after: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -86,9 +86,9 @@ class Outputs:
     async def _event_source(self, tenant: str, workload_id: str, after: int) -> AsyncIterator[bytes]:
         source = self._doors.queries.follow_events(tenant, workload_id, after)
         try:
-            async for event in source:
-                view = mapping.event(event).model_dump_json()
-                yield streams.encode(view, kind="event", event_id=str(event.seq))
+            async for page in source:
+                views = ((mapping.event(event).model_dump_json(), str(event.seq)) for event in page)
+                yield b"".join(streams.encode(view, kind="event", event_id=seq) for view, seq in views)
         finally:
             await streams.close(source)
 

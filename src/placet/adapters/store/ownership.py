@@ -28,7 +28,7 @@ def claim(link: Link, cache: SpecCache, wanted: Claim) -> tuple[list[Record], It
         owners = link.many([text(owner) for (owner,) in stale])
         rows += sorted(take(link.sql.claim_abandoned, wanted.limit, owners=owners, now_ms=wanted.now_ms), key=_turn)
     rows += sorted(take(link.sql.claim_due, wanted.limit - len(rows), now_ms=wanted.now_ms), key=_turn)
-    rows += sorted(take(link.sql.claim_waiters, wanted.capacity_waiters), key=_age)
+    rows += sorted(take(link.sql.claim_waiters, wanted.capacity_waiters, after=wanted.waiters_after), key=_age)
     found = records(link, cache, rows)
     return found, [record.workload.id for record in found]
 

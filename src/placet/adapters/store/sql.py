@@ -303,6 +303,7 @@ class Statements:
                 w.finished_ms.is_(None),
                 w.wait_for == inline(WAITS_FOR_CAPACITY),
                 w.lease_owner.is_(None),
+                w.id > bindparam("after"),
             )
             .order_by(w.id)
         )

@@ -123,7 +123,10 @@ class OwnershipContract:
             wait_for = "" if number == 0 else "backoff" if number == 4 else WAITS_FOR_CAPACITY
             await store.accept(acceptance_of(replace(workload, state=W.WAITING, wait_for=wait_for)))
         assert numbers_of(await claimed(store, capacity_waiters=2)) == [0, 1, 2]
-        assert numbers_of(await claimed(store, owner=OTHER, capacity_waiters=9)) == [3]
+        assert numbers_of(await claimed(store, capacity_waiters=9, waiters_after=new_workload(3).id)) == []
+        assert numbers_of(await claimed(store, owner=OTHER, capacity_waiters=9, waiters_after=new_workload(2).id)) == [
+            3
+        ]
         assert numbers_of(await claimed(store, capacity_waiters=9)) == []
 
     async def test_claims_of_many_are_disjoint(self, store: Store, opener: Opener) -> None:

@@ -207,10 +207,21 @@ async def accepted(store: Store, *numbers: int) -> list[Workload]:
 
 
 async def claimed(
-    store: Store, *, owner: str = WORKER, now_ms: int = NOW_MS, limit: int = 100, capacity_waiters: int = 0
+    store: Store,
+    *,
+    owner: str = WORKER,
+    now_ms: int = NOW_MS,
+    limit: int = 100,
+    capacity_waiters: int = 0,
+    waiters_after: str = "",
 ) -> list[Record]:
     wanted = Claim(
-        owner=owner, now_ms=now_ms, limit=limit, owner_timeout_ms=TIMEOUT_MS, capacity_waiters=capacity_waiters
+        owner=owner,
+        now_ms=now_ms,
+        limit=limit,
+        owner_timeout_ms=TIMEOUT_MS,
+        capacity_waiters=capacity_waiters,
+        waiters_after=waiters_after,
     )
     return list(await store.claim(wanted))
 
