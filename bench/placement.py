@@ -30,8 +30,8 @@ SIZES = (1, 1_000, 10_000, 100_000, 1_000_000)
 SHORT_SIZES = (1, 1_000, 10_000)
 AIMS_MS = {100_000: 1.0, 1_000_000: 10.0}
 AIM_LOAD_S, AIM_MIB = 0.3, 60.0
-# Gates of the short form, in processor time, which a busy machine changes least; several times what a quiet one takes.
-GATE_CPU_MS = {1: 0.3, 1_000: 4.0, 10_000: 8.0}
+# Gates of the short form, in processor time, which a busy machine changes least; some ten times what a quiet one takes.
+GATE_CPU_MS = {1: 0.8, 1_000: 5.0, 10_000: 12.0}
 GATE_GROWTH = 5.0
 FEW, MANY, HUGE = 40, 200, 1_000_000
 PEER_ROUNDS = 3

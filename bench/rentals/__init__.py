@@ -1,0 +1,1 @@
+"""A simulated market of rented machines, and policies that choose in it."""
