@@ -1,8 +1,9 @@
-"""Where things are on this machine by convention: the data folder, its socket and its token. It reads no file."""
+"""Where things are on this machine: the data folder, its socket and its token. It reads no file but the settings'."""
 
 import hashlib
 import os
 import tempfile
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,11 +15,20 @@ LONGEST_SOCKET_PATH_BYTES = 107
 
 
 def data_dir(environment: Mapping[str, str]) -> Path:
-    """``PLACET_DATA_DIR``, else ``placet`` under the user's data folder."""
-    named = environment.get("PLACET_DATA_DIR")
+    """``PLACET_DATA_DIR``, else ``data_dir`` of the settings file, else ``placet`` under the user's data folder."""
+    named = environment.get("PLACET_DATA_DIR") or _set_data_dir(config_path(environment))
     if named:
         return Path(named).expanduser().absolute()
     return Path(environment.get("XDG_DATA_HOME") or "~/.local/share").expanduser().absolute() / "placet"
+
+
+def _set_data_dir(settings: Path) -> str | None:
+    """What the settings file says; a file that cannot be read as settings is told of by whoever needs all of it."""
+    try:
+        found = tomllib.loads(settings.read_text("utf-8")).get("data_dir")
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, str) else None
 
 
 def config_path(environment: Mapping[str, str]) -> Path:

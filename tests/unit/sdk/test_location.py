@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from placet.config import load_settings
+from placet.sdk import places
 from placet.sdk.location import BadLocation, answers, locate, read_token
 
 
@@ -61,3 +63,15 @@ def test_a_socket_file_alone_is_no_server(tmp_path: Path) -> None:
     assert path.exists()
     assert not answers(path)
     os.unlink(path)
+
+
+def test_clients_and_servers_read_the_same_settings_file(tmp_path: Path) -> None:
+    settings = tmp_path / "placet.toml"
+    settings.write_text(f'data_dir = "{tmp_path}/elsewhere"\n')
+    environment = {"PLACET_CONFIG": str(settings), "XDG_DATA_HOME": str(tmp_path)}
+    assert places.data_dir(environment) == tmp_path / "elsewhere"
+    assert load_settings(settings).data_dir == tmp_path / "elsewhere"
+    assert places.data_dir({**environment, "PLACET_DATA_DIR": "/named"}) == Path("/named")
+    for unusable in ("data_dir = 3", "not toml", ""):
+        settings.write_text(unusable)
+        assert places.data_dir(environment) == tmp_path / "placet"
