@@ -65,7 +65,10 @@ class Workload:
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementNote:
-    """Why an attempt runs where it runs, kept for ever."""
+    """Why an attempt runs where it runs, kept for ever.
+
+    ``kind`` is what equal workloads share. It, ``gpu_model`` and ``capacity_type`` are empty where nobody noted them.
+    """
 
     offer_id: str
     provider: str
@@ -75,6 +78,9 @@ class PlacementNote:
     parts: tuple[tuple[str, str], ...] = ()
     dropped: tuple[tuple[str, int], ...] = ()
     reasons: tuple[str, ...] = ()
+    gpu_model: str = ""
+    capacity_type: str = ""
+    kind: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

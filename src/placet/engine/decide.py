@@ -267,6 +267,7 @@ def _place(draft: Draft, situation: Situation) -> list[Effect]:
         now_ms=draft.now_ms,
         excluded=workload.excluded_offers,
         spent_usd=draft.spent_usd(),
+        experience=world.lessons.experience,
     )
     offers = world.offers()
     plan = placement.place(asked, offers, seed=workload.id)

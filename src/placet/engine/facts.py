@@ -13,6 +13,7 @@ from placet.domain.allocations import (
     ResolvedInput,
 )
 from placet.domain.errors import ProviderError
+from placet.domain.lessons import NO_LESSONS, Lessons
 from placet.domain.offer_table import OfferTable
 from placet.domain.records import Artifact, Attempt, Record, Transition
 
@@ -22,7 +23,7 @@ class World:
     """What all decisions of one round share.
 
     ``offers`` is asked only by who places, at that moment: what was promised in the same round is taken off already.
-    ``places`` are the providers and regions that can be seen from here.
+    ``places`` are the providers and regions that can be seen from here. ``lessons`` is what attempts have taught.
     """
 
     now_ms: int
@@ -32,6 +33,7 @@ class World:
     places: frozenset[tuple[str, str]]
     cards: Mapping[str, ContractCard]
     observe_every_ms: int = 10_000
+    lessons: Lessons = NO_LESSONS
 
 
 @dataclass(frozen=True, kw_only=True)

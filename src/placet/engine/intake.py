@@ -7,6 +7,7 @@ from typing import Protocol
 
 from placet.domain.errors import StoreError
 from placet.domain.failures import MEANINGS, Cause
+from placet.domain.lessons import Lessons
 from placet.domain.offer_table import OfferTable
 from placet.domain.offers import Demand, Drop, Interval, Plan, Ranked
 from placet.domain.problems import Problem
@@ -151,6 +152,9 @@ class Owner(Protocol):
 
     def not_accepted(self, workload: Workload, *, in_doubt: bool) -> None:
         """It is not, or nobody can know."""
+
+    def lessons(self) -> Lessons:
+        """What it was taught by attempts."""
 
     def touched(self, workload_id: str) -> None:
         """Its row was written by somebody else than its owner."""
@@ -324,7 +328,8 @@ class Intake:
             problems = await asyncio.to_thread(self._ports.check, spec)
         else:
             problems = self._ports.check(spec)
-        asked = Asked(spec=spec, demand=sizing.size(spec), now_ms=now_ms)
+        lessons = self._ports.owner.lessons()
+        asked = Asked(spec=spec, demand=sizing.size(spec), now_ms=now_ms, experience=lessons.experience)
         offers = self._ports.offers()
         never = placement.refusals(asked, offers) if len(offers) and not placement.feasible(asked, offers) else ()
         return (*problems, *admission.admit(spec, now_ms), *never), asked

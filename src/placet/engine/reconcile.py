@@ -11,6 +11,7 @@ import structlog
 
 from placet.domain.allocations import Observation, PermitRequest, Phase, ResolvedInput
 from placet.domain.errors import StoreError
+from placet.domain.lessons import Lessons
 from placet.domain.offer_table import OfferTable
 from placet.domain.offers import Offer
 from placet.domain.records import Lease, Record, Transition, Workload
@@ -33,6 +34,7 @@ from placet.engine.facts import (
     SubmitAnswer,
     World,
 )
+from placet.engine.memory import Memory
 from placet.engine.reservations import Reservations
 from placet.engine.sweep import sweep
 from placet.ports.ambient import Clock, Ids
@@ -124,6 +126,7 @@ class Reconciler:
         self._news = asyncio.Event()
         self._beat_at_s = 0.0
         self._sweep_at_s = ports.clock.monotonic_s() + options.first_sweep_s
+        self._memory = Memory(ports.store, ports.clock)
         self._claims = Claims(ports.store, ports.clock, _claim_options(options), self._free_slots)
         self._stopping = False
         self._failed: BaseException | None = None
@@ -144,6 +147,7 @@ class Reconciler:
                 self._stale[workload_id] = None
         if not workload_ids or any(workload_id not in self._owned for workload_id in workload_ids):
             self._claims.news()
+        self._memory.elsewhere()
         self._news.set()
 
     def lease_for_new(self) -> Lease | None:
@@ -204,6 +208,10 @@ class Reconciler:
         else:
             self._want_claim()
 
+    def lessons(self) -> Lessons:
+        """What attempts have taught so far, for who asks without deciding."""
+        return self._memory.lessons(self._ports.clock.now_ms())
+
     @property
     def worker(self) -> str:
         """The name under which this worker owns."""
@@ -225,6 +233,7 @@ class Reconciler:
                 await self._claim()
                 await self._refresh()
                 self._sweep()
+                self._recall()
                 await self._round()
             except StoreError as error:
                 log.warning("store.unavailable", action="wait", error=str(error))
@@ -279,6 +288,10 @@ class Reconciler:
         if now_s >= self._sweep_at_s:
             self._sweep_at_s = now_s + self._options.sweep_s
             self._keep(asyncio.ensure_future(self._swept()))
+
+    def _recall(self) -> None:
+        if self._memory.begin():
+            self._keep(asyncio.ensure_future(self._memory.read()))
 
     async def _swept(self) -> None:
         for handle in await sweep(self._ports.store, self._ports.providers, self._deployment):
@@ -338,6 +351,7 @@ class Reconciler:
             places=self._seen_places(),
             cards=self._cards,
             observe_every_ms=int(self._options.observe_every_s * 1000),
+            lessons=self._memory.lessons(now_ms),
         )
 
     def _seen_places(self) -> frozenset[tuple[str, str]]:
@@ -374,6 +388,8 @@ class Reconciler:
         owned = self._owned[workload_id]
         owned.record = step.record
         owned.adopted = False
+        if step.transition is not None:
+            self._memory.written(step.transition)
         for effect in step.effects:
             self._begin(owned, effect)
         if owned.record.workload.lease.owner != self._options.worker:
@@ -457,7 +473,8 @@ class Reconciler:
         self._dirty.clear()
         self._stale.clear()
         clock = self._ports.clock
-        rest_s = min(self._claims.due_at_s, self._beat_at_s, self._sweep_at_s) - clock.monotonic_s()
+        due_s = min(self._claims.due_at_s, self._beat_at_s, self._sweep_at_s, self._memory.due_at_s)
+        rest_s = due_s - clock.monotonic_s()
         if self._looks:
             rest_s = min(rest_s, (self._looks[0][0] - clock.now_ms()) / 1000)
         if rest_s > 0:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from placet.domain.lessons import Ended
 from placet.domain.records import (
     Acceptance,
     Accepted,
@@ -108,6 +109,9 @@ class Store(Protocol):
 
     async def result(self, workload_id: str) -> str | None:
         """The final document, once there is one."""
+
+    async def ended(self, since_ms: int, limit: int) -> Sequence[Ended]:
+        """The attempts of all tenants that ended at this moment or later, the latest first; at most ``limit``."""
 
     async def attempt_by_key(self, key: str) -> str | None:
         """The workload id that owns this attempt key."""

@@ -54,6 +54,8 @@ def dispatch(
         parts=best.parts,
         dropped=plan.drop_counts,
         reasons=(best.cost_usd.reason, *demand.reasons),
+        gpu_model=best.offer.gpu.model if best.offer.gpu else "",
+        capacity_type=str(best.offer.capacity_type),
     )
     attempt = Attempt(
         workload_id=workload.id,

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from placet.domain.experience import Beliefs, Evidence, Experience, Level, Tally
 from placet.domain.offer_table import Codes, Numbers, OfferTable
 from placet.domain.spec import CapacityType
-from placet.domain.values import evolve
 
 DAY_MS = 86_400_000
 # After this long an attempt counts half.
@@ -32,6 +31,8 @@ LOSS_SHAPE = 0.7
 SPREAD_TO_NINTH_DECILE = math.exp(NINTH_DECILE * STARTUP_SPREAD)
 LEAST_STARTUP_S = 0.1
 FEW_ROWS = 8
+# All decisions of one minute see evidence at the same age.
+FADES_EVERY_MS = 60_000
 # Between the parts of a group's name; names of regions hold slashes and spaces.
 BETWEEN = "\n"
 
@@ -61,10 +62,11 @@ PRIORS = {
 def learn(experience: Experience, evidence: Iterable[Evidence]) -> Experience:
     """The experience with more attempts in it. The order of the attempts does not matter beyond rounding."""
     tallies = dict(experience.tallies)
-    for one in evidence:
+    for one, more in _summed(list(evidence)):
         for level in LEVELS:
             key = level, group_of(level, one.offer_id, one.provider, one.region, one.gpu_model, one.capacity_type)
-            tallies[key] = _add(tallies.get(key, Tally(at_ms=one.at_ms)), one)
+            known = tallies.get(key)
+            tallies[key] = more if known is None else _sum(known, more)
     return Experience(tallies=tallies)
 
 
@@ -81,19 +83,55 @@ def group_of(level: Level, offer_id: str, provider: str, region: str, gpu_model:
             return capacity_type
 
 
-def _add(tally: Tally, one: Evidence) -> Tally:
-    """Bring both to the later of the two times, then count."""
-    at_ms = max(tally.at_ms, one.at_ms)
-    faded, weight = _faded(tally, at_ms), _weight(at_ms - one.at_ms)
-    log_startup = math.log(max(one.startup_s, LEAST_STARTUP_S)) if one.started and one.startup_s is not None else None
-    return evolve(
-        faded,
-        starts=faded.starts + (weight if one.started else 0.0),
-        failed_starts=faded.failed_starts + (0.0 if one.started else weight),
-        log_startup=faded.log_startup + (0.0 if log_startup is None else weight * log_startup),
-        log_startup_squared=faded.log_startup_squared + (0.0 if log_startup is None else weight * log_startup**2),
-        hours=faded.hours + weight * one.hours,
-        losses=faded.losses + (weight if one.taken_away else 0.0),
+def _summed(evidence: Sequence[Evidence]) -> list[tuple[Evidence, Tally]]:
+    """One of the attempts on each offer, and what all of them on it say; much less work than one at a time."""
+    at_ms = max((one.at_ms for one in evidence), default=0)
+    sums: dict[tuple[str, str, str, str, str], tuple[Evidence, list[float]]] = {}
+    for one in evidence:
+        where = (one.offer_id, one.provider, one.region, one.gpu_model, one.capacity_type)
+        known = sums.get(where)
+        if known is None:
+            known = sums[where] = (one, [0.0] * 6)
+        weight, counted = _weight(at_ms - one.at_ms), known[1]
+        counted[0 if one.started else 1] += weight
+        if one.started and one.startup_s is not None:
+            log_startup = math.log(max(one.startup_s, LEAST_STARTUP_S))
+            counted[2] += weight * log_startup
+            counted[3] += weight * log_startup**2
+        counted[4] += weight * one.hours
+        counted[5] += weight if one.taken_away else 0.0
+    return [(one, _tally(at_ms, counted)) for one, counted in sums.values()]
+
+
+def _tally(at_ms: int, counted: Sequence[float]) -> Tally:
+    starts, failed_starts, log_startup, log_startup_squared, hours, losses = counted
+    return Tally(
+        at_ms=at_ms,
+        starts=starts,
+        failed_starts=failed_starts,
+        log_startup=log_startup,
+        log_startup_squared=log_startup_squared,
+        hours=hours,
+        losses=losses,
+    )
+
+
+def _sum(one: Tally, other: Tally) -> Tally:
+    """Both brought to the later of their times, added up."""
+    at_ms = max(one.at_ms, other.at_ms)
+    return _tally(
+        at_ms, [sum(pair) for pair in zip(_counts(_faded(one, at_ms)), _counts(_faded(other, at_ms)), strict=True)]
+    )
+
+
+def _counts(tally: Tally) -> tuple[float, ...]:
+    return (
+        tally.starts,
+        tally.failed_starts,
+        tally.log_startup,
+        tally.log_startup_squared,
+        tally.hours,
+        tally.losses,
     )
 
 
@@ -105,15 +143,7 @@ def _faded(tally: Tally, at_ms: int) -> Tally:
     if at_ms == tally.at_ms:
         return tally
     weight = _weight(at_ms - tally.at_ms)
-    return Tally(
-        at_ms=at_ms,
-        starts=tally.starts * weight,
-        failed_starts=tally.failed_starts * weight,
-        log_startup=tally.log_startup * weight,
-        log_startup_squared=tally.log_startup_squared * weight,
-        hours=tally.hours * weight,
-        losses=tally.losses * weight,
-    )
+    return _tally(at_ms, [weight * count for count in _counts(tally)])
 
 
 def beliefs(experience: Experience, table: OfferTable, *, now_ms: int) -> Beliefs:
@@ -123,9 +153,10 @@ def beliefs(experience: Experience, table: OfferTable, *, now_ms: int) -> Belief
         if known is None:
             known = table.derived["untried"] = _untried(table)
         return known
-    prior, listed = _untried(table), table.startup_s
+    now_ms -= now_ms % FADES_EVERY_MS
     if len(table) <= FEW_ROWS:
-        return _of_few(experience, table, prior, now_ms)
+        return _of_few(experience, table, now_ms)
+    prior, listed = _untried(table), table.startup_s
     starts, rates = prior.start_share, prior.losses_per_hour
     startup_log = np.log(np.maximum(listed, LEAST_STARTUP_S))
     weight = np.zeros(len(table))
@@ -148,25 +179,42 @@ def beliefs(experience: Experience, table: OfferTable, *, now_ms: int) -> Belief
     )
 
 
-def _of_few(experience: Experience, table: OfferTable, prior: Beliefs, now_ms: int) -> Beliefs:
-    """The same row by row: of a handful of offers, asking for each group by name is quicker than arrays are."""
-    for row in range(len(table)):
-        provider, region, model = (table.text(name, row) for name in ("provider", "region", "gpu_model"))
-        offer_id, capacity_type = table.text("id", row), table.text("capacity_type", row)
-        starts, rates, listed = prior.start_share.item(row), prior.losses_per_hour.item(row), table.startup_s.item(row)
-        startup_log, seen = math.log(max(listed, LEAST_STARTUP_S)), None
-        for level in LEVELS:
-            tally = experience.tallies.get((level, group_of(level, offer_id, provider, region, model, capacity_type)))
-            if tally is not None:
-                seen = _faded(tally, max(now_ms, tally.at_ms))
-                starts, rates, startup_log = _updated(seen, starts, rates, startup_log)
-        if seen is not None:
-            startup_s = math.exp(startup_log)
-            prior.start_share[row], prior.losses_per_hour[row] = starts, rates
-            prior.startup_s[row] = startup_s if listed > 0 else listed
-            prior.startup_high_s[row] = startup_s * SPREAD_TO_NINTH_DECILE
-            prior.weight[row] = seen.starts + seen.failed_starts
-    return prior
+def _of_few(experience: Experience, table: OfferTable, now_ms: int) -> Beliefs:
+    """The same row by row: of a handful of offers, asking for each group by name is quicker than arrays are. What is
+    believed of an offer is kept, for the next decision mostly looks at the same few."""
+    kept = table.of_words.get("believed")
+    if kept is None or kept[0] is not experience or kept[1] != now_ms:
+        kept = table.of_words["believed"] = (experience, now_ms, {})
+    offers: dict[int, tuple[float, ...]] = kept[2]
+    believed = []
+    for row, code in enumerate(table.id.tolist()):
+        if code not in offers:
+            offers[code] = _of_one(experience, table, row, now_ms)
+        believed.append(offers[code])
+    starts, startup_s, startup_high_s, rates, weight = np.array(believed, dtype=np.float64).T
+    return Beliefs(
+        start_share=starts,
+        startup_s=startup_s,
+        startup_high_s=startup_high_s,
+        losses_per_hour=rates,
+        weight=weight,
+    )
+
+
+def _of_one(experience: Experience, table: OfferTable, row: int, now_ms: int) -> tuple[float, ...]:
+    """Start share, start-up time, its ninth decile, loss rate and weight of the evidence."""
+    provider, region, model = (table.text(name, row) for name in ("provider", "region", "gpu_model"))
+    offer_id, capacity_type = table.text("id", row), table.text("capacity_type", row)
+    prior, listed, weight = PRIORS[CapacityType(capacity_type)], table.startup_s.item(row), 0.0
+    starts, rates, log_startup = prior.start_share, prior.losses_per_hour, math.log(max(listed, LEAST_STARTUP_S))
+    for level in LEVELS:
+        tally = experience.tallies.get((level, group_of(level, offer_id, provider, region, model, capacity_type)))
+        if tally is not None:
+            seen = _faded(tally, max(now_ms, tally.at_ms))
+            starts, rates, log_startup = _updated(seen, starts, rates, log_startup)
+            weight = seen.starts + seen.failed_starts
+    startup_s = math.exp(log_startup)
+    return starts, startup_s if listed > 0 else listed, startup_s * SPREAD_TO_NINTH_DECILE, rates, weight
 
 
 def _untried(table: OfferTable) -> Beliefs:
@@ -198,6 +246,7 @@ def best_case(
     all places that were tried, and of none, is a bound.
     """
     providers, capacity_types = kinds
+    now_ms -= now_ms % FADES_EVERY_MS
     starts, rates = _priors_of(table, capacity_types)
     log = np.log(np.maximum(startup_s, LEAST_STARTUP_S))
     if experience.tallies:

@@ -11,6 +11,7 @@ import msgspec
 
 from placet.domain.allocations import Handle, LogSeal, Usage
 from placet.domain.failures import Failure
+from placet.domain.lessons import Ended
 from placet.domain.records import (
     Artifact,
     Attempt,
@@ -235,6 +236,34 @@ def attempt_from(row: Row) -> Attempt:
         logs=_logs.decode(text(logs)) if logs else (),
         usage=_usage.decode(text(usage)) if usage else NO_USAGE,
         evidence=_pairs.decode(text(evidence)) if evidence else (),
+    )
+
+
+def ended_from(row: Row) -> Ended:
+    """What an attempt taught, from the columns that ``Statements.ended`` reads."""
+    (
+        tenant, workload_id, epoch, placement, created_ms, finished_ms, permit_ms, started_ms, exited_ms, computed,
+        failure, usage,
+    ) = row  # fmt: skip
+    where = _placement.decode(text(placement))
+    return Ended(
+        tenant=text(tenant),
+        workload_id=text(workload_id),
+        epoch=number(epoch),
+        kind=where.kind,
+        offer_id=where.offer_id,
+        provider=where.provider,
+        region=where.region,
+        gpu_model=where.gpu_model,
+        capacity_type=where.capacity_type,
+        created_ms=number(created_ms),
+        finished_ms=number(finished_ms),
+        permit_ms=perhaps_number(permit_ms),
+        started_ms=perhaps_number(started_ms),
+        exited_ms=perhaps_number(exited_ms),
+        computed=bool(computed),
+        cause=_failure.decode(text(failure)).cause if failure else None,
+        peak_memory_bytes=_usage.decode(text(usage)).peak_memory_bytes if usage else None,
     )
 
 

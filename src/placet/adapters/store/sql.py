@@ -393,6 +393,18 @@ class Statements:
         return self._compiled(select(attempts.c.workload_id).where(attempts.c.key == bindparam("key")))
 
     @cached_property
+    def ended(self) -> Statement:
+        """The columns that ``codec.ended_from`` reads."""
+        a, w = attempts.c, workloads.c
+        told = select(
+            w.tenant, a.workload_id, a.epoch, a.placement, a.created_ms, a.finished_ms, a.permit_ms, a.started_ms,
+            a.exited_ms, a.computed, a.failure, a.usage,
+        )  # fmt: skip
+        since = told.join(workloads, w.id == a.workload_id).where(a.finished_ms >= bindparam("since_ms"))
+        latest = since.order_by(a.finished_ms.desc(), a.workload_id, a.epoch)
+        return self._compiled(latest.limit(bindparam("limit")))
+
+    @cached_property
     def meta_value(self) -> Statement:
         return self._compiled(select(meta.c.value).where(meta.c.name == bindparam("name")))
 

@@ -231,6 +231,9 @@ attempts = Table(
     CheckConstraint("absent_reads >= 0", name="absent_reads"),
 )
 
+_ENDED = text("finished_ms IS NOT NULL")
+Index("ix_attempts_ended", attempts.c.finished_ms, sqlite_where=_ENDED, postgresql_where=_ENDED)
+
 intents = Table(
     "intents",
     metadata,

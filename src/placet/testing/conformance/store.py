@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from placet.domain.errors import StoreError
+from placet.domain.lessons import Ended
 from placet.domain.records import (
     Accepted,
     AcceptOutcome,
@@ -443,6 +444,19 @@ class StoreContract(OwnershipContract):
         records = await store.load([*wanted, "nothing", wanted[0]])
         assert sorted(record.workload.id for record in records) == wanted
         assert list(await store.load([])) == []
+
+    async def test_ended_attempts_are_told_the_latest_first(self, store: Store) -> None:
+        for number in range(4):
+            workload = await owned(store, number)
+            attempt = replace(rich_attempt(workload), finished_ms=NOW_MS + number)
+            live = new_attempt(workload, epoch=2)
+            moved = replace(transition_to(workload, W.PLACING), attempts=(attempt, live))
+            assert await applied(store, moved)
+        told = await store.ended(NOW_MS + 1, 2)
+        assert [one.finished_ms for one in told] == [NOW_MS + 3, NOW_MS + 2]
+        assert told[0] == Ended.of(TENANT, replace(rich_attempt(workload), finished_ms=NOW_MS + 3))
+        assert len(await store.ended(NOW_MS + 1, 10)) == 3
+        assert list(await store.ended(NOW_MS + 4, 10)) == []
 
     async def test_tokens(self, store: Store) -> None:
         old = Token(id="t1", digest="d1", name="n", tenant=TENANT, scopes=("read", "write"), created_ms=1, expires_ms=9)

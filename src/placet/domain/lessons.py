@@ -1,0 +1,68 @@
+"""What finished attempts teach, as the engine holds it between decisions."""
+
+from dataclasses import dataclass, field
+
+from placet.domain.experience import Experience
+from placet.domain.failures import Cause
+from placet.domain.records import Attempt
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """What is kept in mind of one finished attempt; ``kind`` is what equal workloads share.
+
+    ``offer_id`` to ``capacity_type`` say where it was to run; times are milliseconds, and ``permit_ms`` is when its
+    runner asked to start the program.
+    """
+
+    tenant: str
+    workload_id: str
+    epoch: int
+    kind: str
+    offer_id: str
+    provider: str
+    region: str
+    gpu_model: str
+    capacity_type: str
+    created_ms: int
+    finished_ms: int
+    permit_ms: int | None = None
+    started_ms: int | None = None
+    exited_ms: int | None = None
+    computed: bool = False
+    cause: Cause | None = None
+    peak_memory_bytes: int | None = None
+
+    @classmethod
+    def of(cls, tenant: str, attempt: Attempt) -> "Ended":
+        """The same of an attempt that is over."""
+        where, failure = attempt.placement, attempt.failure
+        return cls(
+            tenant=tenant,
+            workload_id=attempt.workload_id,
+            epoch=attempt.epoch,
+            kind=where.kind,
+            offer_id=where.offer_id,
+            provider=where.provider,
+            region=where.region,
+            gpu_model=where.gpu_model,
+            capacity_type=where.capacity_type,
+            created_ms=attempt.created_ms,
+            finished_ms=attempt.created_ms if attempt.finished_ms is None else attempt.finished_ms,
+            permit_ms=attempt.permit_ms,
+            started_ms=attempt.started_ms,
+            exited_ms=attempt.exited_ms,
+            computed=attempt.computed,
+            cause=None if failure is None else failure.cause,
+            peak_memory_bytes=attempt.usage.peak_memory_bytes,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lessons:
+    """All that decisions of one moment are told of the past."""
+
+    experience: Experience = field(default_factory=Experience)
+
+
+NO_LESSONS = Lessons()
