@@ -106,19 +106,20 @@ class Queries:
             return None
         return await self._ports.store.events(workload_id, after_seq=after_seq, limit=limit)
 
-    async def follow_events(self, tenant: str, workload_id: str, after_seq: int) -> AsyncIterator[Sequence[Event]]:
+    async def find(self, tenant: str, workload_id: str) -> Workload | None:
+        """A workload."""
+        return await self._ports.store.find(tenant, workload_id)
+
+    async def follow_events(self, workload: Workload, after_seq: int) -> AsyncIterator[Sequence[Event]]:
         """Events as they come, as many at once as there are; ends with the end of the workload.
 
         Nothing is skipped or repeated.
         """
-        with _Watched(self._changed, workload_id) as changed:
-            workload = await self._ports.store.find(tenant, workload_id)
-            if workload is None:
-                return
-            final = workload.final
+        final = workload.final
+        with _Watched(self._changed, workload.id) as changed:
             while True:
                 changed.clear()
-                page = await self._ports.store.events(workload_id, after_seq=after_seq, limit=FOLLOW_PAGE)
+                page = await self._ports.store.events(workload.id, after_seq=after_seq, limit=FOLLOW_PAGE)
                 if page:
                     after_seq = page[-1].seq
                     final = final or any(map(_ends, page))

@@ -14,7 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from placet.contract import api
 from placet.contract.logs import LogPieceView, text_or_base64
 from placet.domain.allocations import LogChunk
-from placet.domain.records import Artifact
+from placet.domain.records import Artifact, Workload
 from placet.server import mapping, problems, streams
 from placet.server.asking import Asked, asked
 from placet.server.cursors import LogCursor, bad_cursor, event_seq
@@ -75,16 +75,19 @@ class Outputs:
         """The account's lines in order. With `Accept: text/event-stream` they come as they happen, to the last."""
         tenant, workload_id, page = principal_of(request).tenant, workload_id_of(request), asked(request, EventsAsked)
         after = event_seq(request.headers.get("last-event-id"), page.after)
+        if wants_stream(request):
+            workload = await self._doors.queries.find(tenant, workload_id)
+            if workload is None:
+                raise no_workload()
+            return self._doors.stream(request, self._event_source(workload, after))
         found = await self._doors.queries.events(tenant, workload_id, after, page.limit)
         if found is None:
             raise no_workload()
-        if wants_stream(request):
-            return self._doors.stream(request, self._event_source(tenant, workload_id, after))
         following = str(found[-1].seq) if len(found) == page.limit else None
         return reply(api.EventPage(items=[mapping.event(one) for one in found], next=following))
 
-    async def _event_source(self, tenant: str, workload_id: str, after: int) -> AsyncIterator[bytes]:
-        source = self._doors.queries.follow_events(tenant, workload_id, after)
+    async def _event_source(self, workload: Workload, after: int) -> AsyncIterator[bytes]:
+        source = self._doors.queries.follow_events(workload, after)
         try:
             async for page in source:
                 views = ((mapping.event(event).model_dump_json(), str(event.seq)) for event in page)

@@ -84,8 +84,7 @@ class EventStream(Response):
         }
         try:
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-            await self._relay(send, watchers)
-            await _send_in_time(send, b"", more=False)
+            await _send_in_time(send, await self._relay(send, watchers), more=False)
         except TimeoutError:
             pass  # the reader does not read: the connection is dropped with the reply unfinished
         finally:
@@ -93,7 +92,8 @@ class EventStream(Response):
                 watcher.cancel()
             self._ends.on_close()
 
-    async def _relay(self, send: Send, watchers: set[asyncio.Future[Any]]) -> None:
+    async def _relay(self, send: Send, watchers: set[asyncio.Future[Any]]) -> bytes:
+        """Passes on what comes; returns what is to be said last."""
         checked_s = asyncio.get_running_loop().time()
         pending = asyncio.ensure_future(anext(self._source, None))
         try:
@@ -102,20 +102,18 @@ class EventStream(Response):
                     {pending, *watchers}, timeout=self._ends.tick_s, return_when=asyncio.FIRST_COMPLETED
                 )
                 if done & watchers:
-                    return
+                    return b""
                 now_s = asyncio.get_running_loop().time()
                 if now_s - checked_s >= self._ends.tick_s:
                     checked_s = now_s
                     if not await self._ends.still_valid():
-                        await _send_in_time(send, encode_refusal(problems.UNAUTHORIZED.code))
-                        return
+                        return encode_refusal(problems.UNAUTHORIZED.code)
                 if pending not in done:
                     await _send_in_time(send, HEARTBEAT)
                     continue
                 event = pending.result()
                 if event is None:
-                    await _send_in_time(send, END)
-                    return
+                    return END
                 await _send_in_time(send, event)
                 pending = asyncio.ensure_future(anext(self._source, None))
         finally:

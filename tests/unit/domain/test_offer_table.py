@@ -3,10 +3,12 @@
 from dataclasses import fields, replace
 from decimal import Decimal
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from placet.domain import offer_table
 from placet.domain.offer_table import NUMBERS, TEXTS, OfferTable, micro
 from placet.domain.offers import Availability, Free, Offer, Trust
 from tests.support.values import GPU_OFFER, OFFER
@@ -91,3 +93,31 @@ def test_joining_changes_neither_table() -> None:
 def test_money_finer_than_a_millionth_is_refused() -> None:
     with pytest.raises(ValueError, match="finer"):
         micro(Decimal("0.0000001"))
+
+
+def test_rows_show_the_free_capacity_of_their_table() -> None:
+    table = OfferTable.of([OFFER, GPU_OFFER])
+    assert table.offer(0) is OFFER
+    busy = table.with_free({"free_slots": np.array([0.0, np.nan])})
+    assert busy.offer(0) == replace(OFFER, free=replace(OFFER.free, slots=0))
+    assert busy.offer(1) == replace(GPU_OFFER, free=replace(GPU_OFFER.free, slots=None))
+    assert busy.take(np.array([1])).offer(0) == busy.offer(1)
+    assert busy.with_free({"free_slots": table.free_slots}).offer(0) == OFFER
+    assert table.offer(0) is OFFER
+
+
+def test_what_is_kept_beside_the_columns_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offer_table, "OFFERS_KEPT", 3)
+    monkeypatch.setattr(offer_table, "FEW_OFFERS", 0)
+    offers = [replace(OFFER, id=str(number)) for number in range(10)]
+    table = OfferTable.of(offers)
+    assert [table.offer(row) for row in range(10)] == offers
+    assert len(table.derived["offers"]) <= 3
+
+
+def test_what_follows_from_the_words_is_shared_with_a_part_and_the_rest_is_not() -> None:
+    table = OfferTable.of([OFFER, GPU_OFFER])
+    part, busy = table.take(np.array([1])), table.with_free({})
+    assert part.of_words is table.of_words is busy.of_words
+    assert busy.derived is table.derived
+    assert part.derived is not table.derived
