@@ -16,7 +16,7 @@ from placet.ports.store import Store
 from placet.testing.conformance.store_values import NOW_MS, owned, rich_attempt, transition_to
 from placet.testing.scripted import Script
 from tests.support.waiting import wait_until_async
-from tests.support.worlds import ControlPlane, always, control_plane
+from tests.support.worlds import TENANT, ControlPlane, always, control_plane, process
 
 
 @dataclass
@@ -131,3 +131,17 @@ async def test_a_server_learns_from_its_own_attempts_and_from_those_before_it(tm
         await knows(again, 3)
         await again.finished(await again.submit())
         await knows(again, 4)
+
+
+async def test_an_equal_workload_is_expected_to_take_as_long(tmp_path: Path) -> None:
+    async with control_plane(tmp_path, always(Script())) as plane:
+        for _ in range(2):
+            await plane.finished(await plane.submit())
+        await knows(plane, 2)
+        estimate = await plane.intake.estimate(TENANT, process(name="renamed"))
+        assert estimate.demand.runtime_s is not None
+        assert "2 equal workloads took" in estimate.demand.runtime_s.reason
+        record = await plane.finished(await plane.submit(process(name="renamed")))
+        assert "2 equal workloads took" in " ".join(record.attempts[0].placement.reasons)
+        stranger = await plane.intake.estimate("other", process())
+        assert stranger.demand.runtime_s is None

@@ -1,9 +1,11 @@
 """What finished attempts teach, as the engine holds it between decisions."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from placet.domain.experience import Experience
 from placet.domain.failures import Cause
+from placet.domain.offers import Interval
 from placet.domain.records import Attempt
 
 
@@ -59,10 +61,21 @@ class Ended:
 
 
 @dataclass(frozen=True, kw_only=True)
+class History:
+    """What became of workloads of one kind: the latest run times of those that succeeded, oldest first, in seconds, and
+    their quantiles; ``at_ms`` is the end of the last."""
+
+    at_ms: int
+    run_times_s: tuple[float, ...] = ()
+    runtime_s: Interval | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Lessons:
-    """All that decisions of one moment are told of the past."""
+    """All that decisions of one moment are told of the past; histories by tenant and kind."""
 
     experience: Experience = field(default_factory=Experience)
+    histories: Mapping[tuple[str, str], History] = field(default_factory=dict)
 
 
 NO_LESSONS = Lessons()

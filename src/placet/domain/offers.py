@@ -109,7 +109,10 @@ class Interval:
 
 @dataclass(frozen=True, kw_only=True)
 class Demand:
-    """What sizing derived from the spec: the strict needs an offer must meet, and estimates with their reasons."""
+    """What sizing derived from the spec: the strict needs an offer must meet, and estimates with their reasons.
+
+    ``kind`` is what equal workloads share.
+    """
 
     gpu_count: int = 0
     gpu_memory_bytes: int | None = None
@@ -119,6 +122,7 @@ class Demand:
     nodes: int = 1
     runtime_s: Interval | None = None
     reasons: tuple[str, ...] = ()
+    kind: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -260,7 +260,7 @@ def _place(draft: Draft, situation: Situation) -> list[Effect]:
     workload, world = draft.workload, situation.world
     if workload.wait_for == WAIT_BACKOFF and workload.wake_ms is not None and workload.wake_ms > draft.now_ms:
         return []
-    demand = sizing.size(workload.spec)
+    demand = sizing.size(workload.spec, tenant=workload.tenant, lessons=world.lessons)
     asked = Asked(
         spec=workload.spec,
         demand=demand,

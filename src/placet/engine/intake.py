@@ -193,7 +193,7 @@ class Intake:
         """
         digest = submission.body_digest or self._ports.fingerprint.body_digest(submission.spec)
         submission = replace(submission, spec=await self._completed(submission.spec))
-        problems, _ = await self._judged(submission.spec)
+        problems, _ = await self._judged(submission.tenant, submission.spec)
         if problems:
             known = (
                 None
@@ -264,10 +264,10 @@ class Intake:
         )
         return Acceptance(workload=workload, event=event, key=submission.key, body_digest=digest)
 
-    async def estimate(self, spec: Spec) -> Estimate:
+    async def estimate(self, tenant: str, spec: Spec) -> Estimate:
         """What would become of a spec now; also the dry run of a submit."""
         spec = await self._completed(spec)
-        problems, asked = await self._judged(spec)
+        problems, asked = await self._judged(tenant, spec)
         plan = placement.place(asked, self._ports.offers(), seed="")
         await self._ports.offers.settled(LISTS_WITHIN_S)
         best = plan.ranked[0] if plan.ranked else None
@@ -281,12 +281,12 @@ class Intake:
             listed=_listed(asked, self._ports.offers.listed.table),
         )
 
-    async def match(self, spec: Spec, drops_max: int) -> Match:
+    async def match(self, tenant: str, spec: Spec, drops_max: int) -> Match:
         """What becomes of every offer that is known, price lists included, when it is held against a spec."""
         spec = await self._completed(spec)
         market = self._ports.offers
         await market.settled(LISTS_WITHIN_S)
-        problems, asked = await self._judged(spec)
+        problems, asked = await self._judged(tenant, spec)
         table, listed = market.everything(), market.listed.table
 
         def held() -> Match:
@@ -321,7 +321,7 @@ class Intake:
             return spec
         return await asyncio.to_thread(self._ports.complete, spec)
 
-    async def _judged(self, spec: Spec) -> tuple[tuple[Problem, ...], Asked]:
+    async def _judged(self, tenant: str, spec: Spec) -> tuple[tuple[Problem, ...], Asked]:
         """Everything that is wrong with a spec here and now, and what offers are to be measured against."""
         now_ms = self._ports.clock.now_ms()
         if spec.inputs or spec.model is not None:
@@ -329,7 +329,8 @@ class Intake:
         else:
             problems = self._ports.check(spec)
         lessons = self._ports.owner.lessons()
-        asked = Asked(spec=spec, demand=sizing.size(spec), now_ms=now_ms, experience=lessons.experience)
+        demand = sizing.size(spec, tenant=tenant, lessons=lessons)
+        asked = Asked(spec=spec, demand=demand, now_ms=now_ms, experience=lessons.experience)
         offers = self._ports.offers()
         never = placement.refusals(asked, offers) if len(offers) and not placement.feasible(asked, offers) else ()
         return (*problems, *admission.admit(spec, now_ms), *never), asked

@@ -11,7 +11,7 @@ from placet.server import mapping, problems
 from placet.server.asking import Asked, asked
 from placet.server.documents import SPEC_BODY, read_spec
 from placet.server.doors import Doors, reply
-from placet.server.table import SPEC_BODY_MAX, Door, Route
+from placet.server.table import SPEC_BODY_MAX, Door, Route, principal_of
 from placet.server.tokens import Scope
 from placet.stages.filters import FILTER_FIELDS
 
@@ -79,7 +79,7 @@ class Offers:
         """What becomes of every offer for a spec: the best that fit, and how many each filter dropped and why."""
         wanted = asked(request, MatchAsked)
         parsed = await read_spec(request, self._doors.clock.now_ms())
-        found = await self._doors.intake.match(parsed.spec, wanted.drops)
+        found = await self._doors.intake.match(principal_of(request).tenant, parsed.spec, wanted.drops)
         dropped = sum(count for _, count in found.plan.drop_counts)
         return reply(
             api.MatchView(

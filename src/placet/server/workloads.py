@@ -84,7 +84,7 @@ class Workloads:
         key = idempotency_key(request)
         parsed = await read_spec(request, self._doors.clock.now_ms())
         if dry_run:
-            return await self._dry_run(parsed)
+            return await self._dry_run(principal.tenant, parsed)
         submission = Submission(
             tenant=principal.tenant,
             spec=parsed.spec,
@@ -94,8 +94,8 @@ class Workloads:
         )
         return _submitted(await self._doors.intake.submit(submission), parsed)
 
-    async def _dry_run(self, parsed: Parsed) -> Response:
-        estimate = await self._doors.intake.estimate(parsed.spec)
+    async def _dry_run(self, tenant: str, parsed: Parsed) -> Response:
+        estimate = await self._doors.intake.estimate(tenant, parsed.spec)
         return reply(
             api.DryRunView(
                 accepted=not estimate.problems,
@@ -109,7 +109,7 @@ class Workloads:
     async def estimate(self, request: Request) -> Response:
         """What would become of a spec now, and what it may cost; nothing is done."""
         parsed = await read_spec(request, self._doors.clock.now_ms())
-        estimate = await self._doors.intake.estimate(parsed.spec)
+        estimate = await self._doors.intake.estimate(principal_of(request).tenant, parsed.spec)
         digest = mapping.spec_digest(parsed.spec)
         return reply(mapping.estimate(estimate, parsed.warnings, digest, self._doors.queries.stale))
 

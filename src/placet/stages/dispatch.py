@@ -56,6 +56,7 @@ def dispatch(
         reasons=(best.cost_usd.reason, *demand.reasons),
         gpu_model=best.offer.gpu.model if best.offer.gpu else "",
         capacity_type=str(best.offer.capacity_type),
+        kind=demand.kind,
     )
     attempt = Attempt(
         workload_id=workload.id,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from placet.domain.experience import Evidence, Experience, Level, Tally
 from placet.domain.failures import MEANINGS, Cause, Fault
 from placet.domain.lessons import Ended, Lessons
+from placet.stages.histories import remember_kinds
 from placet.stages.learning import HALF_LIFE_MS, learn
 
 # What is older than this counts for less than a hundredth of what is new, and is not read.
@@ -19,7 +20,7 @@ def remember(lessons: Lessons, ended: Sequence[Ended]) -> Lessons:
     """What is known after some more attempts are over."""
     evidence = [one for attempt in ended if (one := evidence_of(attempt)) is not None]
     experience = learn(lessons.experience, evidence) if evidence else lessons.experience
-    return Lessons(experience=_bounded(experience))
+    return Lessons(experience=_bounded(experience), histories=remember_kinds(lessons.histories, ended))
 
 
 def evidence_of(ended: Ended) -> Evidence | None:

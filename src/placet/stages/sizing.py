@@ -1,32 +1,39 @@
-"""From what was asked to what must be there: declared needs, and estimates where a caller has them. No choice yet."""
+"""From what was asked to what must be there: declared needs, and what is known of equal workloads. No choice yet."""
 
+import hashlib
 from dataclasses import dataclass
 
+from placet.domain.lessons import NO_LESSONS, History, Lessons
 from placet.domain.offers import Demand, Interval
 from placet.domain.spec import Accelerator, Spec
 from placet.domain.units import format_bytes
 from placet.stages.memory.demanded import model_memory, told
 from placet.stages.memory.values import MemoryEstimate, UnknownModel
 
-
-@dataclass(frozen=True, kw_only=True)
-class Estimates:
-    """What is known beyond the declaration, for instance from earlier workloads of the same kind."""
-
-    runtime_s: Interval | None = None
+KIND_LENGTH = 32
 
 
-def size(spec: Spec, estimates: Estimates | None = None) -> Demand:
+def kind_of(spec: Spec) -> str:
+    """What equal workloads share: the program, what it reads and what it computes on. Names, labels, bounds of the
+    choice and how much memory was asked for do not count."""
+    run, needs = spec.runtime, spec.resources
+    program = (
+        run.kind.value, run.image, run.entrypoint, run.command, run.working_directory, run.script, run.script_text,
+        run.arguments, run.requirements, run.python_version, spec.environment,
+    )  # fmt: skip
+    read = [(one.name, one.source, one.sha256) for one in spec.inputs]
+    device = (needs.accelerator.value, needs.gpu_count, needs.gpu_models, needs.gpu_families, needs.nodes)
+    told = repr((program, read, device, needs.cpu_cores, spec.model))
+    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:KIND_LENGTH]
+
+
+def size(spec: Spec, *, tenant: str = "", lessons: Lessons = NO_LESSONS) -> Demand:
     """The demand of a spec. Declared needs are taken as they are, and a model's GPU memory is derived where it is not
-    declared; the runtime limit bounds the run time from above."""
-    needs = spec.resources
-    known = estimates or Estimates()
-    reasons = [] if known.runtime_s is None else [f"run time: {known.runtime_s.reason}"]
-    runtime_s = known.runtime_s
-    if runtime_s is None and spec.constraints.runtime_s is not None:
-        limit = spec.constraints.runtime_s
-        runtime_s = Interval(low=limit * 0, likely=limit, high=limit, reason="the declared runtime limit")
-        reasons.append("run time: at most the declared limit")
+    declared; the run time is that of the tenant's equal workloads, and the declared limit bounds it from above."""
+    needs, kind = spec.resources, kind_of(spec)
+    history = lessons.histories.get((tenant, kind))
+    runtime_s = _runtime(spec, history)
+    reasons = [] if runtime_s is None else [f"run time: {runtime_s.reason}"]
     gpus = _gpus(spec)
     return Demand(
         gpu_count=gpus.count,
@@ -37,7 +44,18 @@ def size(spec: Spec, estimates: Estimates | None = None) -> Demand:
         nodes=needs.nodes,
         runtime_s=runtime_s,
         reasons=(*reasons, *gpus.reasons),
+        kind=kind,
     )
+
+
+def _runtime(spec: Spec, history: History | None) -> Interval | None:
+    limit, known = spec.constraints.runtime_s, None if history is None else history.runtime_s
+    if limit is None:
+        return known
+    if known is None:
+        return Interval(low=limit * 0, likely=limit, high=limit, reason="at most the declared limit")
+    low, likely = min(known.low, limit), min(known.likely, limit)
+    return Interval(low=low, likely=likely, high=limit, reason=f"{known.reason}; at most the declared limit")
 
 
 @dataclass(frozen=True, kw_only=True)

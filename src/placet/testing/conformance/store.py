@@ -446,8 +446,8 @@ class StoreContract(OwnershipContract):
         assert list(await store.load([])) == []
 
     async def test_ended_attempts_are_told_the_latest_first(self, store: Store) -> None:
-        for number in range(4):
-            workload = await owned(store, number)
+        for workload in [await owned(store, number) for number in range(4)]:
+            number = int(workload.id[-1])
             attempt = replace(rich_attempt(workload), finished_ms=NOW_MS + number)
             live = new_attempt(workload, epoch=2)
             moved = replace(transition_to(workload, W.PLACING), attempts=(attempt, live))
