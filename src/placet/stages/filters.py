@@ -110,9 +110,12 @@ def _wanted_model(asked: Asked) -> Callable[[str], bool]:
     def accept(model: str) -> bool:
         if not model:
             return False
-        name, known = model.lower(), recognise(model).models
-        exact = name in wanted or (bool(known) and wanted.issuperset(one.name.lower() for one in known))
-        return exact or any(family in name for family in families) or any(one.architecture in families for one in known)
+        name = model.lower()
+        if name in wanted or any(family in name for family in families):
+            return True
+        known = recognise(model).models
+        meant = bool(known) and all(one.name.lower() in wanted for one in known)
+        return meant or any(one.architecture in families for one in known)
 
     return accept
 
