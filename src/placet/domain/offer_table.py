@@ -245,6 +245,11 @@ class OfferTable:
         )
 
     @cached_property
+    def free_known(self) -> frozenset[str]:
+        """The ``free_`` columns in which anything is known; lists of prices know nothing of them."""
+        return frozenset(name for name in FREE if not np.isnan(getattr(self, name)).all())
+
+    @cached_property
     def derived(self) -> dict[str, Any]:
         """What was worked out from this snapshot, by name, for whoever asks next. Nothing here may depend on the free
         capacity: the tables that ``with_free`` makes share it."""
@@ -295,9 +300,11 @@ class OfferTable:
         changed = evolve(self, **columns)
         # Asked for here, so that both tables hold the same one.
         changed.__dict__.update(derived=self.derived, of_words=self.of_words, _free_as_given=False)
+        changed.__dict__.pop("free_known", None)
         return changed
 
 
+FREE = ("free_slots", "free_cpu_cores", "free_memory_bytes", "free_gpus")
 # How each column of texts is read from an offer.
 TEXTS: Mapping[str, Callable[[Offer], str]] = {
     "id": lambda offer: offer.id,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from placet.domain.experience import Experience
 from placet.domain.gpus import recognise
@@ -16,6 +17,9 @@ from placet.domain.units import SECOND_MS, format_bytes, format_money
 # Without any bound on the run time, an offer that costs something is judged by this much of it.
 UNBOUNDED_RUNTIME_S = 3600.0
 NO_EXPERIENCE = Experience()
+# From so many rows on, what is worked out once per snapshot pays for itself.
+MANY_ROWS = 4096
+SHORT_MAX = 2**15 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,9 +110,12 @@ def _wanted_model(asked: Asked) -> Callable[[str], bool]:
     def accept(model: str) -> bool:
         if not model:
             return False
-        name, known = model.lower(), recognise(model).models
-        exact = name in wanted or (bool(known) and wanted.issuperset(one.name.lower() for one in known))
-        return exact or any(family in name for family in families) or any(one.architecture in families for one in known)
+        name = model.lower()
+        if name in wanted or any(family in name for family in families):
+            return True
+        known = recognise(model).models
+        meant = bool(known) and all(one.name.lower() in wanted for one in known)
+        return meant or any(one.architecture in families for one in known)
 
     return accept
 
@@ -136,8 +143,13 @@ def _enough(has: Numbers, wanted: Decimal | int | None, *, unknown: bool = False
 def _gpus(asked: Asked, table: OfferTable) -> Bits | None:
     if asked.demand.gpu_count == 0:
         return None
-    passed: Bits = table.gpu_count >= asked.demand.gpu_count
-    return passed
+    if len(table) <= MANY_ROWS or asked.demand.gpu_count > SHORT_MAX:
+        return np.greater_equal(table.gpu_count, asked.demand.gpu_count)
+    # Numbers of two bytes compare several times as quickly as those of eight.
+    short: NDArray[np.int16] | None = table.derived.get("gpu_count")
+    if short is None:
+        short = table.derived["gpu_count"] = np.minimum(table.gpu_count, SHORT_MAX).astype(np.int16)
+    return np.greater_equal(short, asked.demand.gpu_count)
 
 
 def version_key(version: str) -> tuple[int, ...]:
@@ -240,15 +252,21 @@ def _excluded(asked: Asked, table: OfferTable) -> Bits | None:
 
 def _free(asked: Asked, table: OfferTable) -> Bits | None:
     demand = asked.demand
-    # What is not known is not less than anything.
-    lacking: Bits = table.free_slots < 1
+    wanted = {"free_slots": 1.0}
     if demand.gpu_count:
-        lacking |= table.free_gpus < demand.gpu_count
+        wanted["free_gpus"] = float(demand.gpu_count)
     if demand.cpu_cores is not None:
-        lacking |= table.free_cpu_cores < float(demand.cpu_cores)
+        wanted["free_cpu_cores"] = float(demand.cpu_cores)
     if demand.memory_bytes is not None:
-        lacking |= table.free_memory_bytes < float(demand.memory_bytes)
-    return np.logical_not(lacking, out=lacking)
+        wanted["free_memory_bytes"] = float(demand.memory_bytes)
+    # Of a handful of offers, to look is quicker than to find out whether looking is of any use.
+    known = wanted.keys() & table.free_known if len(table) > MANY_ROWS else wanted
+    lacking: Bits | None = None
+    for column in known:
+        # What is not known is not less than anything.
+        less = getattr(table, column) < wanted[column]
+        lacking = less if lacking is None else lacking | less
+    return None if lacking is None else np.logical_not(lacking, out=lacking)
 
 
 def _free_reason(asked: Asked, offer: Offer) -> str:

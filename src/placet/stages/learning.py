@@ -154,7 +154,8 @@ def beliefs(experience: Experience, table: OfferTable, *, now_ms: int) -> Belief
             known = table.derived["untried"] = _untried(table)
         return known
     now_ms -= now_ms % FADES_EVERY_MS
-    if len(table) <= FEW_ROWS:
+    # By the snapshot, not by the part of it: the two ways differ in the last digit, and equals have to stay equal.
+    if len(table.words["id"].texts) <= FEW_ROWS:
         return _of_few(experience, table, now_ms)
     prior, listed = _untried(table), table.startup_s
     starts, rates = prior.start_share, prior.losses_per_hour

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from decimal import Decimal
 
+import numpy as np
 import pytest
 
 from placet.domain.offer_table import OfferTable
@@ -19,6 +20,7 @@ from placet.domain.spec import (
     Selection,
     Spec,
 )
+from placet.stages import filters
 from placet.stages.filters import Asked, version_key
 from placet.stages.placement import place, refusals
 from placet.stages.sizing import size
@@ -105,6 +107,26 @@ def test_what_is_taken_now_may_be_waited_for(offer: Offer) -> None:
     made = plan(spec, offer)
     assert made.fate is Fate.NOT_NOW
     assert offer.id in made.reason
+
+
+def test_filters_judge_many_offers_as_they_judge_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    offers = [
+        replace(GPU_OFFER, id=f"offer{number}", free=free, gpu=replace(GPU_OFFER.gpu, count=count))  # type: ignore[type-var]  # it has GPUs
+        for number, (free, count) in enumerate(
+            (free, count)
+            for free in (Free(), Free(slots=0), Free(slots=1, gpus=1), Free(gpus=4, cpu_cores=Decimal(1)))
+            for count in (1, 2, 4)
+        )
+    ]
+    unknown = [replace(offer, free=Free()) for offer in offers]
+    for spec in (with_needs(gpu_count=2), with_needs(cpu_cores=Decimal(2), memory_bytes=2)):
+        for some in (offers, unknown):
+            few = plan(spec, *some)
+            with monkeypatch.context() as patched:
+                patched.setattr(filters, "MANY_ROWS", 0)
+                assert plan(spec, *some) == few
+                busy = OfferTable.of(unknown).with_free({"free_slots": np.zeros(len(unknown))})
+                assert place(asked(spec), busy, seed="s").fate is Fate.NOT_NOW
 
 
 def test_an_offer_that_just_failed_is_left_alone() -> None:
