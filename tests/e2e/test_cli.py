@@ -95,6 +95,8 @@ def test_looking_at_a_workload(shell: Shell, done: str) -> None:
     assert [one["id"] for one in shell.document("ls", "--label", "team=cli")] == [done]
     assert shell.document("show", done)["state"] == "succeeded"
     assert len(shell.document("account", "cli-life")["answers"]) == 9
+    explained = shell.document("explain", "cli-life", "--replay")
+    assert [made["replay"] for made in explained["decisions"]] == [{"equal": True, "differences": []}]
     assert shell.document("result", done[:20])["workload_id"] == done
     lines = shell("events", done, "--json").stdout.splitlines()
     assert [json.loads(line)["seq"] for line in lines] == sorted(json.loads(line)["seq"] for line in lines)
@@ -140,6 +142,9 @@ def test_words_for_people(shell: Shell, done: str) -> None:
     assert listed[0].split("\t")[:3] == ["id", "name", "state"]
     assert "succeeded" in shell("show", done).stdout
     assert "accepted" in shell("account", done).stdout
+    told = shell("explain", done, "--replay").stdout
+    assert "replayed over all offers: the same" in told
+    assert "with objective speed" in told
     assert "sha256" in shell("result", done).stdout
 
 
@@ -294,8 +299,8 @@ EVERY_COMMAND = [
     *[(entry.name,) for entry in COMMANDS],
     *[(group.name, entry.name) for group in GROUPS for entry in group.commands],
 ]
-NEEDED = {"show": "x", "logs": "x", "events": "x", "account": "x", "result": "x", "cancel": "x", "retry": "x",
-          "wait": "x", "validate": "x", "init": "-", "create": "x", "revoke": "x", "get": "x"}  # fmt: skip
+NEEDED = {"show": "x", "logs": "x", "events": "x", "account": "x", "explain": "x", "result": "x", "cancel": "x",
+          "retry": "x", "wait": "x", "validate": "x", "init": "-", "create": "x", "revoke": "x", "get": "x"}  # fmt: skip
 
 
 @pytest.mark.parametrize("command", EVERY_COMMAND, ids=" ".join)

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from placet.contract import api
+from placet.contract.explanations import ExplanationView, ReplayView
 from placet.contract.logs import LogPieceView
 from tests.support.postgres import PostgresServer
 from tests.support.served import BASE, Served, served
@@ -85,6 +86,18 @@ def test_before_the_end_there_is_no_result(server: Served) -> None:
     assert (reply.status_code, reply.json()["code"]) == (409, "not_final")
     server.http.post(f"{BASE}/{workload_id}/cancel")
     assert server.wait(workload_id)["state"] == "cancelled"
+
+
+def test_the_choice_behind_an_attempt(server: Served, done: str) -> None:
+    address = f"{BASE}/{done}/explanation"
+    told = ExplanationView.model_validate_json(get(server, address + "?replay=true").content)
+    (made,) = told.decisions
+    assert (made.epoch, made.whole, made.replay) == (1, True, ReplayView(equal=True))
+    assert made.ranked[0].offer.provider == "local"
+    assert made.considered == len(made.ranked) + sum(made.dropped.values())
+    assert {one.change for one in made.what_if} >= {"with objective speed", "with objective reliability"}
+    assert ExplanationView.model_validate_json(get(server, address).content).decisions[0].replay is None
+    assert get(server, f"{BASE}/wl_nothing/explanation").status_code == 404
 
 
 def test_nine_answers(server: Served, done: str) -> None:

@@ -204,3 +204,22 @@ async def test_the_account_answers_all_nine(tmp_path: Path) -> None:
         assert answers["started"] == "yes"
         assert answers["safe_to_retry"] == "no"
         assert all(answer.events for answer in account.answers)
+
+
+async def test_every_attempt_can_be_explained_and_replayed(tmp_path: Path) -> None:
+    script = Script(cause=Cause.EXIT_CODE, exit_code=7)
+    async with control_plane(tmp_path, always(script)) as plane:
+        workload_id = await plane.submit(process(retry=ONCE_MORE))
+        await plane.finished(workload_id)
+        explanation = await plane.queries.explanation(TENANT, workload_id, replay=True)
+        assert explanation is not None
+        assert [one.decision.epoch for one in explanation.explained] == [1, 2]
+        for one in explanation.explained:
+            attempt = explanation.record.attempts[one.decision.epoch - 1]
+            assert one.decision.ranked[0].offer_id == attempt.placement.offer_id
+            assert one.replay is not None
+            assert one.replay.differences == ()
+        unasked = await plane.queries.explanation(TENANT, workload_id, replay=False)
+        assert unasked is not None
+        assert unasked.explained[0].replay is None
+        assert await plane.queries.explanation("other", workload_id, replay=False) is None

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +63,11 @@ class Experience:
     """All tallies by (level, group)."""
 
     tallies: Mapping[tuple[Level, str], Tally] = field(default_factory=dict)
+
+    @cached_property
+    def derived(self) -> dict[str, Any]:
+        """What was worked out from it, by name, for whoever asks next."""
+        return {}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -5,6 +5,7 @@ from decimal import Decimal
 from enum import StrEnum
 
 from placet.domain.allocations import Handle, LogSeal, Usage
+from placet.domain.decisions import Decision
 from placet.domain.failures import Failure
 from placet.domain.spec import Spec
 from placet.domain.states import (
@@ -220,7 +221,8 @@ class Transition:
     """One atomic change of one workload: rows, and the events that tell of it, together or not at all.
 
     ``workload`` is the row as it shall be (its ``revision`` is ``expect.revision + 1``). ``attempts`` and ``intents``
-    are upserts by (workload, epoch) and (workload, epoch, verb). ``result`` is the final document, written once.
+    are upserts by (workload, epoch) and (workload, epoch, verb). ``decisions`` say why its new attempts run where they
+    do. ``result`` is the final document, written once.
     ``flush`` asks that the change survive a power cut before the caller hears of it.
     """
 
@@ -230,6 +232,7 @@ class Transition:
     intents: tuple[Intent, ...] = ()
     events: tuple[Event, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
+    decisions: tuple[Decision, ...] = ()
     result: str | None = None
     flush: bool = False
 

@@ -30,6 +30,7 @@ from placet.engine.facts import (
 )
 from placet.stages import dispatch, placement, recovery, sizing, tracking
 from placet.stages.delivery import deliver
+from placet.stages.explaining import decision
 from placet.stages.filters import Asked
 
 WAIT_CAPACITY = "capacity"
@@ -272,11 +273,12 @@ def _place(draft: Draft, situation: Situation) -> list[Effect]:
     offers = world.offers()
     plan = placement.place(asked, offers, seed=workload.id)
     if asked.excluded and plan.fate is not Fate.FITS:  # elsewhere there is nothing: the same offer again is better
-        plan = placement.place(evolve(asked, excluded=()), offers, seed=workload.id)
+        asked = evolve(asked, excluded=())
+        plan = placement.place(asked, offers, seed=workload.id)
     if plan.fate is Fate.FITS:
         sender = dispatch.Sender(deployment=world.deployment, worker=world.worker, nonce=situation.nonce)
         sent = dispatch.dispatch(workload, demand, plan, situation.inputs, sender, draft.now_ms)
-        draft.begin_attempt(sent.attempt, sent.intent, sent.events)
+        draft.begin_attempt(sent.attempt, sent.intent, sent.events, decision(workload, asked, offers, plan))
         return [Submit(launch=sent.launch)]
     if plan.fate is Fate.NOT_NOW or not len(offers):
         draft.wait(WAIT_CAPACITY, plan.reason, draft.now_ms + CAPACITY_RECHECK_MS)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from placet.domain.allocations import Observation
+from placet.domain.decisions import Decision
 from placet.domain.failures import Failure
 from placet.domain.records import Artifact, Attempt, Event, EventKind, Expect, Intent, Lease, Record, Transition
 from placet.domain.states import (
@@ -42,6 +43,7 @@ class Draft:
         self._changed_attempts: set[int] = set()
         self._changed_intents: set[tuple[IntentVerb, int]] = set()
         self._events: list[Event] = []
+        self._decisions: list[Decision] = []
         self._result: str | None = None
         self._flush = False
 
@@ -114,12 +116,13 @@ class Draft:
         tracked = tracking.moved(attempt, target, actor=self.worker, now_ms=self.now_ms, message=message)
         self.put_attempt(tracked.attempt, tracked.events)
 
-    def begin_attempt(self, attempt: Attempt, intent: Intent, events: Sequence[Event]) -> None:
+    def begin_attempt(self, attempt: Attempt, intent: Intent, events: Sequence[Event], decision: Decision) -> None:
         """The next epoch: its attempt and its intent, committed and flushed before anything is sent."""
         self.workload = evolve(self.workload, epoch=attempt.epoch, wait_for="", wake_ms=0)
         self.move(WorkloadState.PLACING)
         self.attempts.append(attempt)
         self._changed_attempts.add(attempt.epoch)
+        self._decisions.append(decision)
         self._intents[intent.verb, intent.epoch] = intent
         self._changed_intents.add((intent.verb, intent.epoch))
         self._events.extend(events)
@@ -240,6 +243,7 @@ class Draft:
             attempts=tuple(attempt for attempt in self.attempts if attempt.epoch in self._changed_attempts),
             intents=tuple(self._intents[key] for key in sorted(self._changed_intents)),
             events=tuple(self._events),
+            decisions=tuple(self._decisions),
             artifacts=self.delivered if self._result is not None else (),
             result=self._result,
             flush=self._flush,

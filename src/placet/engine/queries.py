@@ -9,9 +9,12 @@ import numpy as np
 
 from placet.domain.account import Account
 from placet.domain.allocations import LogChunk
+from placet.domain.decisions import Decision
 from placet.domain.listings import Corrected, Quarantined
-from placet.domain.offers import Offer
+from placet.domain.offer_table import OfferTable
+from placet.domain.offers import Drop, Offer
 from placet.domain.records import Artifact, Attempt, Event, EventKind, Record, Workload, WorkloadFilter
+from placet.domain.spec import Spec
 from placet.domain.states import WORKLOAD_FINAL, WorkloadState
 from placet.engine.effects import log_location
 from placet.engine.market import LISTS_WITHIN_S, Market
@@ -20,6 +23,8 @@ from placet.ports.artifacts import Artifacts
 from placet.ports.provider import Provider
 from placet.ports.store import Store
 from placet.stages.account import account
+from placet.stages.explaining import Replay, WhatIf, again, replay, what_if
+from placet.stages.placement import why_not
 
 # A follower that hears nothing looks again after this long, so that a lost hint costs time and nothing else.
 FOLLOW_LOOK_S = 2.0
@@ -29,6 +34,7 @@ LOG_LOOK_S = 0.05
 LOG_LOOK_MAX_S = 1.0
 PIECE_BYTES = 256 * 1024
 ACCOUNT_EVENTS = 1000
+EXPLAINED_MAX = 20  # the last so many attempts
 CORRECTED_MAX = 1000
 
 
@@ -62,6 +68,24 @@ class OfferList:
 
     offers: tuple[Offer, ...]
     left_out: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explained:
+    """One choice, what would have won if, the kept offers that were dropped, and the choice made again if asked."""
+
+    decision: Decision
+    drops: tuple[Drop, ...]
+    what_if: tuple[WhatIf, ...]
+    replay: Replay | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explanation:
+    """A workload and the choices behind its attempts, as far as they were recorded."""
+
+    record: Record
+    explained: tuple[Explained, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,6 +259,19 @@ class Queries:
         events = await self._ports.store.events(workload_id, limit=ACCOUNT_EVENTS)
         return account(record, events, now_ms=self._ports.clock.now_ms())
 
+    async def explanation(self, tenant: str, workload_id: str, *, replay: bool) -> Explanation | None:
+        """Why each attempt runs where it runs."""
+        record = await self.get(tenant, workload_id)
+        if record is None:
+            return None
+        decisions = await self._ports.store.decisions(workload_id)
+        spec = record.workload.spec
+
+        def all_explained() -> tuple[Explained, ...]:
+            return tuple([_explained(spec, decision, replay) for decision in decisions[-EXPLAINED_MAX:]])
+
+        return Explanation(record=record, explained=await asyncio.to_thread(all_explained))
+
     async def result(self, tenant: str, workload_id: str) -> str | None:
         """The final document, once there is one."""
         if await self._ports.store.find(tenant, workload_id) is None:
@@ -279,6 +316,15 @@ class Queries:
 def _ends(event: Event) -> bool:
     """Is it the last move of a workload? An account goes no further."""
     return event.kind is EventKind.MOVED and event.to_state in WORKLOAD_FINAL
+
+
+def _explained(spec: Spec, decision: Decision, replayed: bool) -> Explained:
+    return Explained(
+        decision=decision,
+        drops=why_not(again(spec, decision), OfferTable.of(decision.offers)),
+        what_if=what_if(spec, decision),
+        replay=replay(spec, decision) if replayed else None,
+    )
 
 
 class _Watched:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from placet.domain.decisions import Decision
 from placet.domain.lessons import Ended
 from placet.domain.records import (
     Acceptance,
@@ -109,6 +110,9 @@ class Store(Protocol):
 
     async def result(self, workload_id: str) -> str | None:
         """The final document, once there is one."""
+
+    async def decisions(self, workload_id: str) -> Sequence[Decision]:
+        """Why each attempt of a workload runs where it runs, by epoch."""
 
     async def ended(self, since_ms: int, limit: int) -> Sequence[Ended]:
         """The attempts of all tenants that ended at this moment or later, the latest first; at most ``limit``."""

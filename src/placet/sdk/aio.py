@@ -9,6 +9,7 @@ from typing import Unpack
 import httpx
 
 from placet.contract import api
+from placet.contract.explanations import ExplanationView
 from placet.contract.logs import LogPieceView
 from placet.contract.tokens import IssuedTokenView
 from placet.sdk import calls, saving
@@ -110,6 +111,10 @@ class AsyncClient:
     async def account(self, workload_id: str) -> api.AccountView:
         """The nine answers."""
         return await self._transport.send(calls.account(workload_id))
+
+    async def explanation(self, workload_id: str, *, replay: bool = False) -> ExplanationView:
+        """Why attempts run where they run; with ``replay`` each choice is made again from its record."""
+        return await self._transport.send(calls.explanation(workload_id, replay))
 
     async def result(self, workload_id: str) -> api.ResultView:
         """The final document. Raises ``Conflict`` (code ``not_final``) before there is one."""
@@ -300,6 +305,10 @@ class AsyncWorkload:
     async def account(self) -> api.AccountView:
         """The nine answers."""
         return await self._client.account(self.id)
+
+    async def explanation(self, *, replay: bool = False) -> ExplanationView:
+        """Why its attempts run where they run."""
+        return await self._client.explanation(self.id, replay=replay)
 
     async def cancel(self) -> api.CancelView:
         """Ask for an end."""

@@ -8,6 +8,7 @@ from urllib.parse import quote
 from pydantic import BaseModel
 
 from placet.contract import api
+from placet.contract.explanations import ExplanationView
 from placet.contract.logs import LogPieceView
 from placet.contract.tokens import IssuedTokenView
 from placet.sdk.specs import Document
@@ -74,6 +75,12 @@ def attempts(workload_id: str) -> Call[api.AttemptList]:
 def account(workload_id: str) -> Call[api.AccountView]:
     """The nine answers."""
     return Call(request=_one(workload_id, "/account"), read=_as(api.AccountView))
+
+
+def explanation(workload_id: str, replay: bool = False) -> Call[ExplanationView]:
+    """Why attempts run where they run."""
+    query = (("replay", "true"),) if replay else ()
+    return Call(request=_one(workload_id, "/explanation", query), read=_as(ExplanationView))
 
 
 def result(workload_id: str) -> Call[api.ResultView]:

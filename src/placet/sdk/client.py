@@ -11,6 +11,7 @@ from typing import TypeAlias, Unpack
 import httpx
 
 from placet.contract import api
+from placet.contract.explanations import ExplanationView
 from placet.contract.logs import LogPieceView
 from placet.contract.tokens import IssuedTokenView
 from placet.sdk import calls, saving
@@ -111,6 +112,10 @@ class Client:
     def account(self, workload_id: str) -> api.AccountView:
         """The nine answers."""
         return self._transport.send(calls.account(workload_id))
+
+    def explanation(self, workload_id: str, *, replay: bool = False) -> ExplanationView:
+        """Why attempts run where they run; with ``replay`` each choice is made again from its record."""
+        return self._transport.send(calls.explanation(workload_id, replay))
 
     def result(self, workload_id: str) -> api.ResultView:
         """The final document. Raises ``Conflict`` (code ``not_final``) before there is one."""
@@ -293,6 +298,10 @@ class Workload:
     def account(self) -> api.AccountView:
         """The nine answers."""
         return self._client.account(self.id)
+
+    def explanation(self, *, replay: bool = False) -> ExplanationView:
+        """Why its attempts run where they run."""
+        return self._client.explanation(self.id, replay=replay)
 
     def cancel(self) -> api.CancelView:
         """Ask for an end."""

@@ -12,7 +12,7 @@ from placet.domain.failures import MEANINGS, Failure
 from placet.domain.offers import Demand, Drop, Interval, Offer, Plan, Ranked
 from placet.domain.problems import Problem
 from placet.domain.records import Artifact, Attempt, Event, PlacementNote, Record, Token, Workload
-from placet.domain.units import format_instant
+from placet.domain.units import format_instant as format_instant
 from placet.engine.intake import Estimate, StopOutcome
 from placet.stages.memory.splitting import USUAL_MEMORIES_BYTES, smallest_split
 from placet.stages.memory.values import MemoryEstimate, Span
@@ -290,7 +290,7 @@ def ranked(held: Ranked, *, stale: bool = False) -> api.RankedView:
     """An offer that fits."""
     return api.RankedView(
         offer=offer(held.offer, stale=stale),
-        cost_usd=_interval(held.cost_usd),
+        cost_usd=bracket(held.cost_usd),
         score=str(held.score),
         parts=dict(held.parts),
     )
@@ -308,10 +308,11 @@ def drop(held: Drop) -> api.DropView:
 
 def interval(held: Interval | None) -> api.IntervalView | None:
     """A bracketed quantity, if there is one."""
-    return None if held is None else _interval(held)
+    return None if held is None else bracket(held)
 
 
-def _interval(held: Interval) -> api.IntervalView:
+def bracket(held: Interval) -> api.IntervalView:
+    """A bracketed quantity."""
     return api.IntervalView(low=money(held.low), likely=money(held.likely), high=money(held.high), reason=held.reason)
 
 

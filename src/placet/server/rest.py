@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from placet.domain.errors import StoreBusy, StoreUnknown
-from placet.server import operating, outputs, problems, workloads
+from placet.server import explanations, operating, outputs, problems, workloads
 from placet.server.description import describe
 from placet.server.doors import Doors
 from placet.server.edge import REQUEST_ID, ROUTE, Edge
@@ -32,6 +32,7 @@ def routes(doors: Doors) -> tuple[Route, ...]:
     found: tuple[Route, ...] = (
         *workloads.Workloads(doors).routes(),
         *outputs.Outputs(doors).routes(),
+        *explanations.Explanations(doors).routes(),
         *operating.Operating(doors, lambda: describe(found)).routes(),
     )
     assert [route.door for route in found] == list(declared()), "routes and declarations differ"
@@ -40,7 +41,7 @@ def routes(doors: Doors) -> tuple[Route, ...]:
 
 def declared() -> tuple[Door, ...]:
     """Every door there is, for documentation and for tests of policy."""
-    return (*workloads.DOORS, *outputs.DOORS, *operating.DOORS)
+    return (*workloads.DOORS, *outputs.DOORS, *explanations.DOORS, *operating.DOORS)
 
 
 class Rest:

@@ -12,6 +12,7 @@ from placet.adapters.store.link import Database, Link
 from placet.adapters.store.readers import Readers
 from placet.adapters.store.schema import DEPLOYMENT
 from placet.adapters.store.writer import Writer
+from placet.domain.decisions import Decision
 from placet.domain.lessons import Ended
 from placet.domain.records import (
     Acceptance,
@@ -169,6 +170,10 @@ class SqlStore:
     async def submission(self, tenant: str, key: str) -> Submission | None:
         rows = await self._readers.read(lambda link: link.rows(link.sql.key_holder, tenant=tenant, key=key))
         return Submission(workload_id=text(rows[0][0]), body_digest=text(rows[0][1])) if rows else None
+
+    async def decisions(self, workload_id: str) -> Sequence[Decision]:
+        rows = await self._readers.read(lambda link: link.rows(link.sql.decisions_of, workload_id=workload_id))
+        return [codec.decision_from(row) for row in rows]
 
     async def ended(self, since_ms: int, limit: int) -> Sequence[Ended]:
         rows = await self._readers.read(lambda link: link.rows(link.sql.ended, since_ms=since_ms, limit=limit))

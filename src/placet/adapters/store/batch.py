@@ -49,6 +49,7 @@ class Move(Item):
     attempts: Sequence[Params]
     intents: Sequence[Params]
     events: Sequence[Params]
+    decisions: Sequence[Params]
     artifacts: Sequence[Params]
     results: Sequence[Params]
     outcome: bool = False
@@ -186,6 +187,7 @@ def _steps(link: Link, items: Sequence[Move]) -> list[Step]:
         Step(sql.end, [item.workload for item in items if item.workload["finished_ms"] is not None]),
         Step(sql.attempt_put, [row for item in items for row in item.attempts]),
         Step(sql.intent_put, [row for item in items for row in item.intents]),
+        Step(sql.decision_put, [row for item in items for row in item.decisions]),
         Step(sql.artifact_put, [row for item in items for row in item.artifacts]),
         Step(sql.result_put, [row for item in items for row in item.results]),
         Step(sql.event_put, [row for item in items for row in item.events]),

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias, TypeVar
 import msgspec
 
 from placet.domain.allocations import Handle, LogSeal, Usage
+from placet.domain.decisions import Decision
 from placet.domain.failures import Failure
 from placet.domain.lessons import Ended
 from placet.domain.records import (
@@ -39,6 +40,7 @@ NO_USAGE: Final = Usage()
 _encoder = msgspec.json.Encoder()
 _spec = msgspec.json.Decoder(Spec)
 _words = msgspec.json.Decoder(tuple[str, ...])
+_decision = msgspec.json.Decoder(Decision)
 _failure = msgspec.json.Decoder(Failure)
 _placement = msgspec.json.Decoder(PlacementNote)
 _handle = msgspec.json.Decoder(Handle)
@@ -265,6 +267,14 @@ def ended_from(row: Row) -> Ended:
         cause=_failure.decode(text(failure)).cause if failure else None,
         peak_memory_bytes=_usage.decode(text(usage)).peak_memory_bytes if usage else None,
     )
+
+
+def decision_columns(decision: Decision) -> Params:
+    return {"workload_id": decision.workload_id, "epoch": decision.epoch, "document": encode(decision)}
+
+
+def decision_from(row: Row) -> Decision:
+    return _decision.decode(text(row[0]))
 
 
 def intent_columns(intent: Intent) -> Params:

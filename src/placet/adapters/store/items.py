@@ -49,6 +49,7 @@ def move(transition: Transition) -> Move:
             attempts=[codec.attempt_columns(attempt) for attempt in transition.attempts],
             intents=[codec.intent_columns(intent) for intent in transition.intents],
             events=[codec.event_columns(event) for event in transition.events],
+            decisions=[codec.decision_columns(decision) for decision in transition.decisions],
             artifacts=[codec.artifact_columns(artifact) for artifact in transition.artifacts],
             results=_result(transition),
         )
@@ -86,6 +87,7 @@ def _check(transition: Transition) -> None:
         *(intent.workload_id for intent in transition.intents),
         *(event.workload_id for event in transition.events),
         *(artifact.workload_id for artifact in transition.artifacts),
+        *(decision.workload_id for decision in transition.decisions),
     } - {workload.id}
     if strangers:
         raise StoreError(f"{workload.id}: rows of another workload in its transition: {sorted(strangers)}")

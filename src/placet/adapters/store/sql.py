@@ -31,6 +31,7 @@ from sqlalchemy.engine import Dialect
 from placet.adapters.store.tables import (
     artifacts,
     attempts,
+    decisions,
     events,
     intents,
     labels,
@@ -216,6 +217,10 @@ class Statements:
         return self._compiled(upsert.inline(), [column.name for column in i])
 
     @cached_property
+    def decision_put(self) -> Statement:
+        return self._insert(decisions)
+
+    @cached_property
     def event_put(self) -> Statement:
         return self._insert(events)
 
@@ -391,6 +396,12 @@ class Statements:
     @cached_property
     def attempt_owner(self) -> Statement:
         return self._compiled(select(attempts.c.workload_id).where(attempts.c.key == bindparam("key")))
+
+    @cached_property
+    def decisions_of(self) -> Statement:
+        d = decisions.c
+        found = select(d.document).where(d.workload_id == bindparam("workload_id"))
+        return self._compiled(found.order_by(d.epoch))
 
     @cached_property
     def ended(self) -> Statement:

@@ -252,6 +252,17 @@ intents = Table(
     sqlite_with_rowid=False,
 )
 
+# Written once with its attempt and read only by who wants it explained: the rows of attempts stay small.
+decisions = Table(
+    "decisions",
+    metadata,
+    Column("workload_id", Text, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
+    Column("document", Text, nullable=False),
+    PrimaryKeyConstraint("workload_id", "epoch"),
+    ForeignKeyConstraint(["workload_id", "epoch"], ["attempts.workload_id", "attempts.epoch"]),
+)
+
 events = Table(
     "events",
     metadata,

@@ -36,6 +36,7 @@ from placet.testing.conformance.store_values import (
     owned,
     plain_spec,
     rich_attempt,
+    rich_decision,
     rich_workload,
     transition_to,
 )
@@ -457,6 +458,18 @@ class StoreContract(OwnershipContract):
         assert told[0] == Ended.of(TENANT, replace(rich_attempt(workload), finished_ms=NOW_MS + 3))
         assert len(await store.ended(NOW_MS + 1, 10)) == 3
         assert list(await store.ended(NOW_MS + 4, 10)) == []
+
+    async def test_decisions_come_back_as_they_were(self, store: Store) -> None:
+        workload = await owned(store, 1)
+        assert list(await store.decisions(workload.id)) == []
+        decision = rich_decision(workload)
+        moved = transition_to(workload, W.PLACING)
+        assert await applied(store, replace(moved, attempts=(new_attempt(workload),), decisions=(decision,)))
+        other = replace(decision, epoch=2, known=(), offers=())
+        more = replace(transition_to(moved.workload, W.WAITING), attempts=(new_attempt(workload, epoch=2),))
+        assert await applied(store, replace(more, decisions=(other,)))
+        assert list(await store.decisions(workload.id)) == [decision, other]
+        assert list(await store.decisions("nothing")) == []
 
     async def test_tokens(self, store: Store) -> None:
         old = Token(id="t1", digest="d1", name="n", tenant=TENANT, scopes=("read", "write"), created_ms=1, expires_ms=9)

@@ -4,7 +4,10 @@ from dataclasses import replace
 from decimal import Decimal
 
 from placet.domain.allocations import Handle, LogSeal, Usage
+from placet.domain.decisions import Choice, Decision, Known
+from placet.domain.experience import Level, Tally
 from placet.domain.failures import Cause, Failure
+from placet.domain.offers import Demand, Gpu, Interval, Offer
 from placet.domain.records import (
     Acceptance,
     Artifact,
@@ -165,6 +168,30 @@ def rich_attempt(workload: Workload) -> Attempt:
         logs=(LogSeal(stream="stdout", bytes_total=10, bytes_kept=8, gaps=((1, 2),)),),
         usage=Usage(cpu_s=0.25, peak_memory_bytes=2**40, disk_bytes=0),
         evidence=(("source", "runner"),),
+    )
+
+
+def rich_decision(workload: Workload) -> Decision:
+    """Every field differs from its default."""
+    cost = Interval(low=Decimal(0), likely=Decimal("0.1"), high=Decimal("1E+2"), reason="…")
+    gpu = Gpu(model="L4", count=1, memory_bytes=24 * 10**9, features=("fp8",), driver_version="550.54")
+    offer = Offer(id="a", provider="here", gpu=gpu, startup_p90_s=Decimal("1.5"), reliability=0.1 + 0.2)
+    tally = Tally(at_ms=NOW_MS, starts=0.1 + 0.2, failed_starts=1e-9, log_startup=-3.5, hours=2.0, losses=1.0)
+    return Decision(
+        workload_id=workload.id,
+        epoch=1,
+        at_ms=NOW_MS,
+        seed=workload.id,
+        demand=Demand(cpu_cores=Decimal("0.5"), runtime_s=cost, reasons=("a", "b"), kind="k"),
+        excluded=("b",),
+        spent_usd=Decimal("0.25"),
+        known=(Known(level=Level.PLACE, group="here\n\nL4\non_demand", tally=tally),),
+        snapshot="aa",
+        considered=7,
+        whole=False,
+        offers=(offer,),
+        ranked=(Choice(offer_id="a", cost_usd=cost, score=Decimal("0.1"), parts=(("cost", "0.1"),)),),
+        drop_counts=(("cpu", 6),),
     )
 
 
