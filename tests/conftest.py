@@ -1,6 +1,7 @@
 """What every test has: asyncio, a short leash for the pure suites, and the throw-away PostgreSQL."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,12 @@ def no_placet_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("bubblewrap") is not None:
         need_bubblewrap()
+
+
+def pytest_configure() -> None:
+    """Whoever runs the tests in the background has had interrupts ignored, which programs under test would inherit."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

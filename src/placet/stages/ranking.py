@@ -3,8 +3,8 @@
 Offers of one provider and kind of capacity that are listed with about the same start-up time make a *lane*, in the
 order of their prices. An offer that was tried before is scored at once. What is believed of any other is at best what
 is believed of its lane (``learning.best_case``), and with all beliefs fixed no score falls as the price rises
-(``scores.least``). So once the next offer of a lane, at the best that is believed, scores worse than the last of the
-best found, nothing after it in that lane can be among them.
+(``scores.dearest``). So there is a price for each lane above which, at the best that is believed, an offer scores worse
+than the last of the best found, and nothing after it in that lane can be among them.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from placet.domain.offer_table import Bits, Codes, Numbers, OfferTable
 from placet.stages.filters import Asked
 from placet.stages.learning import LEAST_STARTUP_S, best_case, tried_rows
-from placet.stages.scores import Scores, first_group, least, score
+from placet.stages.scores import Scores, dearest, first_group, score
 
 RANKED_MAX = 20
 # So many are scored at once without asking which of them could win.
@@ -24,8 +24,8 @@ SCORED_AT_ONCE = 2048
 # With more lanes than this, walking them costs more than it saves.
 LANES_MAX = 1024
 # The first step is so many times what would do if the best were evenly spread; the cheapest fit less often than others.
-FIRST_STEP_TIMES = 16
-STEP_GROWS = 4
+FIRST_STEP_TIMES = 32
+STEP_GROWS = 16
 
 Rows = NDArray[np.intp]
 
@@ -44,6 +44,7 @@ class Lanes:
 
     order: Rows
     starts: Rows
+    price_micro: Numbers
     providers: Codes
     capacity_types: Codes
     startup_s: Numbers
@@ -72,7 +73,7 @@ def _best_of_all(asked: Asked, table: OfferTable, seed: str) -> Best:
 def _best_of_lanes(asked: Asked, table: OfferTable, fits: Bits, count: int, seed: str) -> Best:
     """Lane after lane is left when it can add nothing."""
     lanes = lanes_of(table)
-    at, ends = lanes.starts[:-1].copy(), lanes.starts[1:]
+    at, ends = lanes.starts[:-1].copy(), lanes.starts[1:].copy()
     open_ = np.arange(len(at))
     step = 1 + FIRST_STEP_TIMES * RANKED_MAX * len(fits) // (count * len(at))
     kinds = lanes.providers, lanes.capacity_types
@@ -93,9 +94,11 @@ def _best_of_lanes(asked: Asked, table: OfferTable, fits: Bits, count: int, seed
         step *= STEP_GROWS
         open_ = open_[at[open_] < ends[open_]]
         if scores is not None and len(best) == RANKED_MAX:
-            prices = table.price_micro[lanes.order[at[open_]]]
             # An equal score may still win its tie, so only worse ones are left out.
-            open_ = open_[least(asked, hoped.take(open_), prices) <= scores.total[-1]]
+            limits = dearest(asked, hoped.take(open_), scores.total.item(-1))
+            for lane, limit in zip(open_.tolist(), limits.tolist(), strict=True):
+                ends[lane] = at[lane] + lanes.price_micro[at[lane] : ends[lane]].searchsorted(limit, side="right")
+            open_ = open_[at[open_] < ends[open_]]
     assert scores is not None, "best_of is asked for offers that fit, of which there is one at least"
     return Best(offers=table.take(best), scores=scores)
 
@@ -128,6 +131,7 @@ def _lanes(table: OfferTable) -> Lanes:
     return Lanes(
         order=order,
         starts=np.append(begins, len(order)),
+        price_micro=table.price_micro[order].astype(np.float64),
         providers=table.provider[order[begins]],
         capacity_types=table.capacity_type[order[begins]],
         startup_s=np.minimum.reduceat(table.startup_s[order], begins) if len(begins) else np.empty(0),

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placet.domain.experience import Beliefs
-from placet.domain.offer_table import Numbers, OfferTable, Whole
+from placet.domain.offer_table import Numbers, OfferTable
 from placet.domain.offers import Interval, Offer
 from placet.domain.spec import CapacityType, Objective, Repeat
 from placet.stages.filters import UNBOUNDED_RUNTIME_S, Asked, worst_cost_usd
@@ -80,19 +80,28 @@ def score(asked: Asked, table: OfferTable) -> Scores:
     return Scores(total=total, parts=parts, expected_usd=expected_usd, believed=believed, course=course)
 
 
-def least(asked: Asked, believed: Beliefs, price_micro: Whole) -> Numbers:
-    """What no offer scores less than of which no more is believed than this, and that has at least this price.
+def dearest(asked: Asked, believed: Beliefs, total: float) -> Numbers:
+    """The price, in millionths of a dollar per hour, above which no offer scores as low as ``total`` of which no more
+    is believed than this; one price for each belief.
 
-    Every base grows with the expected cost, the cost with price and hours, the hours with start-up time and losses and
-    with the chance that a start fails. Minimum charges only add to the cost. A score is its base less a tenth of it for
-    each preference that is met, which grows with the base as there are fewer than ten. What is taken off at last is far
-    more than rounding can do.
+    Every base grows linearly with the expected cost, the cost with price and hours, the hours with start-up time and
+    losses and with the chance that a start fails. Minimum charges only add to the cost. A score is its base less a
+    tenth of it for each preference that is met, which grows with the base as there are fewer than ten. What is added
+    at last is far more than rounding can do.
     """
-    base = _base(asked, price_micro * _course(asked, believed).hours / 1e6, believed)
     bounds = asked.spec.constraints
     wishes = bool(bounds.providers.preferred) + bool(bounds.regions.preferred) + (bounds.startup_latency_s is not None)
-    wished: Numbers = base - wishes * PREFERENCE_SHARE * np.maximum(base, SCORE_FLOOR)
-    return wished - ROUNDING * np.maximum(base, SCORE_FLOOR)
+    off = wishes * PREFERENCE_SHARE
+    base = total / (1.0 - off) if total >= SCORE_FLOOR * (1.0 - off) else total + off * SCORE_FLOOR
+    base += ROUNDING * max(abs(base), SCORE_FLOOR)
+    free, dollar = np.zeros(len(believed.weight)), np.ones(len(believed.weight))
+    least = _base(asked, free, believed)
+    slope = _base(asked, dollar, believed) - least
+    room = np.where(least <= base, base - least, -1.0)
+    with np.errstate(divide="ignore"):
+        usd = np.where(slope > 0, room / np.maximum(slope, 1e-300), np.where(room < 0, -1.0, np.inf))
+    micro: Numbers = usd * 1e6 / np.maximum(_course(asked, believed).hours, 1e-300)
+    return micro * (1.0 + np.copysign(ROUNDING, micro)) + 0.5
 
 
 def _course(asked: Asked, believed: Beliefs) -> Course:
