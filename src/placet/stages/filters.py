@@ -7,6 +7,7 @@ from decimal import Decimal
 import numpy as np
 from numpy.typing import NDArray
 
+from placet.domain.decisions import Within
 from placet.domain.experience import Experience
 from placet.domain.gpus import recognise
 from placet.domain.offer_table import Bits, Numbers, OfferTable, split
@@ -27,6 +28,7 @@ class Asked:
     """What offers are measured against.
 
     ``excluded`` offers failed this workload and are left alone for now. ``experience`` is what attempts have taught.
+    ``within`` is what a policy left of the spec's bounds; ``spec`` is drawn so narrow already.
     ``hypothetical`` takes what is only listed as if it were connected: for comparison, never for a dispatch.
     """
 
@@ -37,6 +39,7 @@ class Asked:
     spent_usd: Decimal = Decimal(0)
     experience: Experience = NO_EXPERIENCE
     hypothetical: bool = False
+    within: Within | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
