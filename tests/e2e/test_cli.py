@@ -300,7 +300,8 @@ EVERY_COMMAND = [
     *[(group.name, entry.name) for group in GROUPS for entry in group.commands],
 ]
 NEEDED = {"show": "x", "logs": "x", "events": "x", "account": "x", "explain": "x", "result": "x", "cancel": "x",
-          "retry": "x", "wait": "x", "validate": "x", "init": "-", "create": "x", "revoke": "x", "get": "x"}  # fmt: skip
+          "retry": "x", "wait": "x", "validate": "x", "init": "-", "create": "x", "revoke": "x",
+          "get": "x"}  # fmt: skip
 
 
 @pytest.mark.parametrize("command", EVERY_COMMAND, ids=" ".join)
