@@ -299,9 +299,8 @@ EVERY_COMMAND = [
     *[(entry.name,) for entry in COMMANDS],
     *[(group.name, entry.name) for group in GROUPS for entry in group.commands],
 ]
-NEEDED = {"show": "x", "logs": "x", "events": "x", "account": "x", "explain": "x", "result": "x", "cancel": "x",
-          "retry": "x", "wait": "x", "validate": "x", "init": "-", "create": "x", "revoke": "x",
-          "get": "x"}  # fmt: skip
+OF_A_WORKLOAD = ("show", "logs", "events", "account", "explain", "result", "cancel", "retry", "wait")
+NEEDED = dict.fromkeys((*OF_A_WORKLOAD, "validate", "create", "revoke", "get"), "x") | {"init": "-"}
 
 
 @pytest.mark.parametrize("command", EVERY_COMMAND, ids=" ".join)

@@ -6,6 +6,8 @@ from decimal import Decimal
 from placet.domain.blocks import Block
 from placet.domain.experience import Level, Tally
 from placet.domain.offers import Demand, Interval, Offer
+from placet.domain.spec import CapacityType, Spec
+from placet.domain.values import evolve
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +30,25 @@ class Choice:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Within:
+    """What a policy left of the choice: these capacity types, and these providers and regions if any are named."""
+
+    capacity_types: tuple[CapacityType, ...]
+    providers: tuple[str, ...] = ()
+    regions: tuple[str, ...] = ()
+
+    def of(self, spec: Spec) -> Spec:
+        """The spec with its bounds drawn so narrow."""
+        bounds = spec.constraints
+        providers = evolve(bounds.providers, allowed=self.providers) if self.providers else bounds.providers
+        regions = evolve(bounds.regions, allowed=self.regions) if self.regions else bounds.regions
+        narrow = evolve(bounds, capacity_types=self.capacity_types, providers=providers, regions=regions)
+        return evolve(spec, constraints=narrow)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Decision:
-    """The choice behind one attempt; its spec is that of the workload.
+    """The choice behind one attempt; its spec is that of the workload, ``within`` what a policy left of it.
 
     ``seed`` settled its ties. ``snapshot`` is a digest of the ids, prices and start-up times of all ``considered``
     offers. ``offers`` are those that are kept: all of them when ``whole``, else the best that fitted and a few that did
@@ -41,6 +60,7 @@ class Decision:
     at_ms: int
     seed: str
     demand: Demand
+    within: Within | None = None
     excluded: tuple[str, ...] = ()
     spent_usd: Decimal = Decimal(0)
     known: tuple[Known, ...] = ()

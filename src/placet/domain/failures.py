@@ -73,6 +73,7 @@ class Cause(StrEnum):
     DEADLINE = "deadline"
     COST_CAP = "cost_cap"
     PREEMPTED = "preempted"
+    MOVED = "moved"
     LOST = "attempt_lost"
     UNRESOLVED = "outcome_unknown"
     STALE_PERMIT = "permit_refused"
@@ -156,6 +157,9 @@ MEANINGS: Mapping[Cause, CauseMeaning] = {
     ),
     Cause.PREEMPTED: _meaning(
         _C.PREEMPTED, _F.INFRASTRUCTURE, _R.AFTER_PROOF, _M.YES, "allow on-demand capacity, or checkpoint"
+    ),
+    Cause.MOVED: _meaning(
+        _C.POLICY, _F.NOBODY, _R.AFTER_PROOF, _M.YES, "nothing: it goes on from its checkpoint on other capacity"
     ),
     Cause.LOST: _meaning(
         _C.LOST,

@@ -3,7 +3,8 @@
 from placet.domain.allocations import Observation, PermitRequest, Phase, Tag
 from placet.domain.errors import ProviderError
 from placet.domain.failures import Cause, Failure
-from placet.domain.offers import Fate
+from placet.domain.offer_table import OfferTable
+from placet.domain.offers import Fate, Plan
 from placet.domain.records import Attempt, EventKind
 from placet.domain.spec import Repeat
 from placet.domain.states import AttemptState, DeliveryState, Desired, IntentState, IntentVerb, WorkloadState
@@ -28,13 +29,15 @@ from placet.engine.facts import (
     SubmitAnswer,
     World,
 )
-from placet.stages import blocking, dispatch, placement, recovery, sizing, tracking
+from placet.stages import blocking, course, dispatch, placement, recovery, sizing, tracking
 from placet.stages.delivery import deliver
 from placet.stages.explaining import decision
 from placet.stages.filters import Asked
+from placet.stages.spot import Action
 
 WAIT_CAPACITY = "capacity"
 WAIT_BACKOFF = "backoff"
+WAIT_SPOT = "spot"
 
 # How long a workload that found nothing free sleeps at most before it looks again; freed capacity wakes it earlier.
 CAPACITY_RECHECK_MS = 60 * SECOND_MS
@@ -52,6 +55,7 @@ RELEASE_AGAIN_MS = 2 * SECOND_MS
 def decide(situation: Situation) -> Step:
     """Fold the facts into the record, then take the next step that the record calls for."""
     draft = Draft(situation.record, worker=situation.world.worker, now_ms=situation.world.now_ms)
+    draft.course = situation.course
     effects: list[Effect] = []
     for fact in situation.facts:
         effects.extend(_fold(draft, fact, situation.world, adopted=situation.adopted))
@@ -62,6 +66,7 @@ def decide(situation: Situation) -> Step:
         record=draft.record(transition),
         effects=tuple(effects),
         look_ms=_look_ms(draft, situation.world),
+        course=draft.course,
     )
 
 
@@ -259,26 +264,20 @@ def _stopped_state(stop: Failure) -> WorkloadState:
 
 def _place(draft: Draft, situation: Situation) -> list[Effect]:
     workload, world = draft.workload, situation.world
-    if workload.wait_for == WAIT_BACKOFF and workload.wake_ms is not None and workload.wake_ms > draft.now_ms:
+    waits = workload.wait_for in (WAIT_BACKOFF, WAIT_SPOT)
+    if waits and workload.wake_ms is not None and workload.wake_ms > draft.now_ms:
         return []
-    demand = sizing.size(workload.spec, tenant=workload.tenant, lessons=world.lessons)
-    asked = Asked(
-        spec=workload.spec,
-        demand=demand,
-        now_ms=draft.now_ms,
-        excluded=workload.excluded_offers,
-        spent_usd=draft.spent_usd(),
-        experience=world.lessons.experience,
-        blocks=blocking.blocks(world.lessons, workload.tenant, draft.now_ms),
-    )
+    asked = _asked(draft, world)
     offers = world.offers()
-    plan = placement.place(asked, offers, seed=workload.id)
-    if asked.excluded and plan.fate is not Fate.FITS:  # elsewhere there is nothing: the same offer again is better
-        asked = evolve(asked, excluded=())
-        plan = placement.place(asked, offers, seed=workload.id)
+    if course.follows(workload.spec):
+        draft.course = course.look(asked, offers, workload, draft.attempts, draft.course)
+    if draft.course is not None and draft.course.decision.action is Action.WAIT:
+        draft.wait_for_spot(WAIT_SPOT, draft.course.decision.reason, draft.course.look_ms)
+        return []
+    asked, plan = _plan(draft, asked, offers)
     if plan.fate is Fate.FITS:
         sender = dispatch.Sender(deployment=world.deployment, worker=world.worker, nonce=situation.nonce)
-        sent = dispatch.dispatch(workload, demand, plan, situation.inputs, sender, draft.now_ms)
+        sent = dispatch.dispatch(workload, asked.demand, plan, situation.inputs, sender, draft.now_ms)
         draft.begin_attempt(sent.attempt, sent.intent, sent.events, decision(workload, asked, offers, plan))
         return [Submit(launch=sent.launch)]
     if plan.fate is Fate.NOT_NOW or not len(offers):
@@ -287,6 +286,50 @@ def _place(draft: Draft, situation: Situation) -> list[Effect]:
         return []
     draft.finish(WorkloadState.FAILED, Failure(cause=Cause.NO_OFFER, message=plan.reason))
     return []
+
+
+def _asked(draft: Draft, world: World) -> Asked:
+    workload = draft.workload
+    return Asked(
+        spec=workload.spec,
+        demand=sizing.size(workload.spec, tenant=workload.tenant, lessons=world.lessons),
+        now_ms=draft.now_ms,
+        excluded=workload.excluded_offers,
+        spent_usd=draft.spent_usd(),
+        experience=world.lessons.experience,
+        blocks=blocking.blocks(world.lessons, workload.tenant, draft.now_ms),
+    )
+
+
+def _plan(draft: Draft, asked: Asked, offers: OfferTable) -> tuple[Asked, Plan]:
+    """What was asked in the end, and what came out: wishes that cannot be had are better dropped than waited for.
+
+    They are what was decided about spot, and to stay away from the offer that has just failed.
+    """
+    wishes = [asked]
+    if draft.course is not None:
+        wishes.insert(0, course.narrowed(asked, draft.course))
+    if asked.excluded:
+        wishes.append(evolve(asked, excluded=()))
+    for wish in wishes[:-1]:
+        plan = placement.place(wish, offers, seed=draft.workload.id)
+        if plan.fate is Fate.FITS:
+            return wish, plan
+    return wishes[-1], placement.place(wishes[-1], offers, seed=draft.workload.id)
+
+
+def _moved(draft: Draft, attempt: Attempt, situation: Situation) -> Failure | None:
+    """Is this attempt to be left, so that the work goes on somewhere else?"""
+    workload = draft.workload
+    if not course.follows(workload.spec) or attempt.state in (AttemptState.STOPPING, AttemptState.EXITED):
+        return None
+    if draft.course is not None and draft.course.look_ms > draft.now_ms:
+        return None
+    asked = _asked(draft, situation.world)
+    draft.course = course.look(asked, situation.world.offers(), workload, draft.attempts, draft.course)
+    if draft.course is None or not course.moves(draft.course):
+        return None
+    return Failure(cause=Cause.MOVED, message=draft.course.decision.reason)
 
 
 def _live(draft: Draft, attempt: Attempt, situation: Situation) -> list[Effect]:
@@ -316,7 +359,7 @@ def _observe_due(attempt: Attempt, world: World) -> bool:
 
 
 def _stop_if_needed(draft: Draft, attempt: Attempt, situation: Situation) -> list[Effect]:
-    stop = _stop_failure(draft) or _overrun(draft, attempt)
+    stop = _stop_failure(draft) or _overrun(draft, attempt) or _moved(draft, attempt, situation)
     if stop is None or attempt.handle is None or attempt.computed or attempt.state is AttemptState.EXITED:
         return []
     cancel = Cancel(handle=attempt.handle, grace_s=float(draft.workload.spec.stop_grace_s))
@@ -450,6 +493,8 @@ def _look_ms(draft: Draft, world: World) -> int | None:
     times.append(now_ms + (LOOK_AGAIN_MS if quick or attempt.absent_reads else world.observe_every_ms))
     if attempt.handle is None or workload.state is WorkloadState.DELIVERING:
         times.append(now_ms + LOOK_AGAIN_MS)
+    if draft.course is not None:
+        times.append(max(draft.course.look_ms, now_ms + LOOK_AGAIN_MS))
     start_s = workload.spec.constraints.start_within_s
     if start_s is not None and attempt.started_ms is None:
         times.append(max(attempt.created_ms + int(start_s * SECOND_MS) + 1, now_ms + LOOK_AGAIN_MS))

@@ -19,6 +19,7 @@ from placet.domain.states import (
 )
 from placet.domain.values import evolve
 from placet.stages import result, tracking
+from placet.stages.course import Course
 from placet.stages.delivery import Delivery
 from placet.stages.recovery import Again
 
@@ -38,6 +39,7 @@ class Draft:
         self.delivered: tuple[Artifact, ...] = ()
         self.delivery_problem: str | None = None
         self.delivery_over = False
+        self.course: Course | None = None
         self._before = record
         self._intents = {(intent.verb, intent.epoch): intent for intent in record.intents}
         self._changed_attempts: set[int] = set()
@@ -170,6 +172,14 @@ class Draft:
         self.workload = evolve(
             self.workload, wait_for=wait_for, wake_ms=until_ms, lease=lease, excluded_offers=excluded
         )
+
+    def wait_for_spot(self, wait_for: str, reason: str, until_ms: int) -> None:
+        """Wait for the next look; the owner keeps it, and with it what it has seen of spot."""
+        if self.workload.state is not WorkloadState.WAITING:
+            self.move(WorkloadState.WAITING, message=reason)
+        elif self.workload.wait_for != wait_for:
+            self.tell(EventKind.WAITING, message=reason)
+        self.workload = evolve(self.workload, wait_for=wait_for, wake_ms=until_ms, reason=reason, excluded_offers=())
 
     def hand_back(self, reason: str, until_ms: int) -> None:
         """Give up ownership without moving anything."""

@@ -16,6 +16,7 @@ from placet.domain.errors import ProviderError
 from placet.domain.lessons import NO_LESSONS, Lessons
 from placet.domain.offer_table import OfferTable
 from placet.domain.records import Artifact, Attempt, Record, Transition
+from placet.stages.course import Course
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,13 +137,14 @@ class Step:
     """A decision: at most one transition, the effects that follow once it is committed, and when to look again.
 
     ``record`` is what the record becomes by the transition. Without a transition the effects are free to go at once.
-    ``look_ms`` of ``None`` means that nothing is left to do.
+    ``look_ms`` of ``None`` means that nothing is left to do. ``course`` is to be shown to the next decision.
     """
 
     record: Record
     transition: Transition | None = None
     effects: tuple[Effect, ...] = ()
     look_ms: int | None = None
+    course: Course | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,3 +164,4 @@ class Situation:
     nonce: str = ""
     under_way: frozenset[str] = field(default=frozenset())
     adopted: bool = False
+    course: Course | None = None

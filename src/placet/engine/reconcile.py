@@ -40,6 +40,7 @@ from placet.engine.sweep import sweep
 from placet.ports.ambient import Clock, Ids
 from placet.ports.provider import Hints, Provider
 from placet.ports.store import Store
+from placet.stages.course import Course
 from placet.stages.dispatch import workload_of
 
 log = structlog.get_logger()
@@ -74,13 +75,13 @@ class Owned:
     facts: list[Fact] = field(default_factory=list)
     under_way: dict[str, int] = field(default_factory=dict)
     looked_ms: dict[str, int] = field(default_factory=dict)
+    look_ms: int | None = None
+    course: Course | None = None
 
     def busy(self, now_ms: int) -> frozenset[str]:
         """The effects that are not back, and the looks begun so lately that once more would tell no more."""
         lately = (name for name, begun_ms in self.looked_ms.items() if now_ms - begun_ms < LOOK_AGAIN_MS)
         return frozenset(self.under_way).union(lately)
-
-    look_ms: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -377,6 +378,7 @@ class Reconciler:
                 nonce=self._ports.ids.nonce(),
                 under_way=owned.busy(world.now_ms),
                 adopted=owned.adopted,
+                course=owned.course,
             )
         )
         for effect in step.effects:
@@ -387,6 +389,7 @@ class Reconciler:
     def _written(self, workload_id: str, step: Step) -> None:
         owned = self._owned[workload_id]
         owned.record = step.record
+        owned.course = step.course
         owned.adopted = False
         if step.transition is not None:
             self._memory.written(step.transition)

@@ -47,6 +47,7 @@ def decision(workload: Workload, asked: Asked, table: OfferTable, plan: Plan) ->
         at_ms=asked.now_ms,
         seed=workload.id,
         demand=asked.demand,
+        within=asked.within,
         excluded=asked.excluded,
         spent_usd=asked.spent_usd,
         blocks=asked.blocks,
@@ -114,7 +115,8 @@ def _digest(table: OfferTable) -> str:
 def again(spec: Spec, made: Decision) -> Asked:
     """What the kept offers were measured against."""
     return Asked(
-        spec=spec,
+        spec=spec if made.within is None else made.within.of(spec),
+        within=made.within,
         demand=made.demand,
         now_ms=made.at_ms,
         excluded=made.excluded,

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placet.domain.blocks import Block, Scope, Streak
+from placet.domain.decisions import Within
 from placet.domain.experience import Experience
 from placet.domain.gpus import recognise
 from placet.domain.offer_table import Bits, Numbers, OfferTable, split
@@ -29,6 +30,7 @@ class Asked:
 
     ``excluded`` offers failed this workload and are left alone for now, ``blocks`` are what failed the tenant again and
     again. ``experience`` is what attempts have taught.
+    ``within`` is what a policy left of the spec's bounds; ``spec`` is drawn so narrow already.
     ``hypothetical`` takes what is only listed as if it were connected: for comparison, never for a dispatch.
     """
 
@@ -40,6 +42,7 @@ class Asked:
     experience: Experience = NO_EXPERIENCE
     blocks: tuple[Block, ...] = ()
     hypothetical: bool = False
+    within: Within | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -283,7 +286,7 @@ def _blocked_reason(asked: Asked, offer: Offer) -> str:
         Scope.OFFER: "it", Scope.PLACE: f"{streak.provider} in {streak.region or 'its region'}",
         Scope.PROVIDER: streak.provider,
     }  # fmt: skip
-    times = "failed" if streak.events == 1 else f"failed {streak.events} times in a row"
+    times = "failed once" if streak.events == 1 else f"failed {streak.events} times in a row"
     return (
         f"left alone until {format_instant(block.until_ms)}: {what[streak.scope]} {times} ({streak.cause}), "
         f"the last time attempt {streak.epoch} of {streak.workload_id}"

@@ -137,6 +137,17 @@ def feasible(asked: Asked, table: OfferTable) -> bool:
     return bool(alive.any())
 
 
+def open_offers(asked: Asked, table: OfferTable) -> tuple[Bits, Bits]:
+    """Which offers could ever fit, and which of them fit now. Both are the caller's to change."""
+    possible = np.ones(len(table), dtype=np.bool_)
+    for check in NEVER_FILTERS:
+        passed = check.passes(asked, table)
+        if passed is not None:
+            possible &= passed
+    fits, _ = _sieve(asked, table)
+    return possible, fits
+
+
 def why_not(asked: Asked, table: OfferTable, most: int | None = None) -> tuple[Drop, ...]:
     """Every dropped offer with its first reason, or ``most`` of them; those that came furthest are first."""
     _, dropped = _sieve(asked, table)

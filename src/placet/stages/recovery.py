@@ -8,6 +8,7 @@ from placet.domain.failures import Cause, Failure, FailureClass, Fault, RetrySaf
 from placet.domain.records import Attempt, Workload
 from placet.domain.spec import Repeat
 from placet.domain.units import SECOND_MS
+from placet.stages import course
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +39,8 @@ def recover(workload: Workload, attempt: Attempt, failure: Failure, *, now_ms: i
     """
     meaning = failure.meaning
     ours = meaning.fault in (Fault.INFRASTRUCTURE, Fault.OURS)
-    counts = 0 if failure.cause in _FREE else 1
+    free = failure.cause in _FREE or (failure.cause is Cause.PREEMPTED and course.follows(workload.spec))
+    counts = 0 if free else 1
     user = workload.user_failures + (0 if ours else counts)
     infrastructure = workload.infrastructure_failures + (counts if ours else 0)
 
@@ -53,7 +55,8 @@ def recover(workload: Workload, attempt: Attempt, failure: Failure, *, now_ms: i
     limit, spent = _budget(workload, meaning.failure_class, ours=ours, user=user, infrastructure=infrastructure)
     if counts and spent >= limit:
         return give_up(f"{spent} of {limit} attempts used")
-    delay_ms = _backoff_ms(workload, spent, policy.backoff_s, policy.backoff_max_s)
+    moved = failure.cause is Cause.MOVED
+    delay_ms = 0 if moved else _backoff_ms(workload, spent, policy.backoff_s, policy.backoff_max_s)
     deadline_ms = workload.spec.constraints.deadline_ms
     if deadline_ms is not None and now_ms + delay_ms >= deadline_ms:
         return give_up("the deadline comes before the next attempt could")
@@ -62,14 +65,24 @@ def recover(workload: Workload, attempt: Attempt, failure: Failure, *, now_ms: i
         user_failures=user,
         infrastructure_failures=infrastructure,
         exclude_offer=attempt.placement.offer_id if meaning.failure_class in _ELSEWHERE else None,
-        reason=f"{failure.cause}: attempt {spent + 1} of {limit}" if counts else f"{failure.cause}: nothing ran",
+        reason=_told(failure, spent, limit) if counts else f"{failure.cause}: {_WHY_FREE[failure.cause]}",
     )
 
 
-# Nothing ever existed, by proof, and it was not the workload's doing: these spend no budget, only time.
-_FREE = frozenset({Cause.NO_CAPACITY, Cause.UNRESOLVED})
+# These spend no budget, only time. A preemption is among them where spot with a deadline was chosen with open eyes.
+_WHY_FREE = {
+    Cause.NO_CAPACITY: "nothing ran",
+    Cause.UNRESOLVED: "nothing ran",
+    Cause.MOVED: "it goes on elsewhere",
+    Cause.PREEMPTED: "it goes on from its checkpoint",
+}
+_FREE = frozenset(_WHY_FREE) - {Cause.PREEMPTED}
 # After one of these another offer is more likely to work than the same one.
 _ELSEWHERE = frozenset({FailureClass.CAPACITY, FailureClass.QUOTA, FailureClass.PROVIDER, FailureClass.LOST})
+
+
+def _told(failure: Failure, spent: int, limit: int) -> str:
+    return f"{failure.cause}: attempt {spent + 1} of {limit}"
 
 
 def _budget(

@@ -67,10 +67,18 @@ class _Allocation:
 class ScriptedProvider:
     """Ground truth is open to tests: ``ran`` lists every start of user code, ``allocations`` what exists."""
 
-    def __init__(self, clock: Clock, script: Callable[[Launch], Script], *, slots: int = 1000) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        script: Callable[[Launch], Script],
+        *,
+        slots: int = 1000,
+        offers: Callable[[], Sequence[Offer]] | None = None,
+    ) -> None:
         self._clock = clock
         self._script = script
         self._slots = slots
+        self._own_offers = offers
         self._hints: Hints | None = None
         self.allocations: dict[str, _Allocation] = {}
         self.ran: list[tuple[str, int]] = []
@@ -87,6 +95,8 @@ class ScriptedProvider:
         self._hints = None
 
     def offers(self) -> Sequence[Offer]:
+        if self._own_offers is not None:
+            return self._own_offers()
         return (
             Offer(
                 id="scripted-cpu",

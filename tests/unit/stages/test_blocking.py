@@ -130,7 +130,8 @@ def test_the_only_way_is_waited_for_and_the_reason_names_the_time_and_the_eviden
     plan = place(wanted, OfferTable.of([A]), seed="s")
     assert plan.fate is Fate.NOT_NOW
     assert plan.drops[0].verdict.reason == (
-        "left alone until 2027-01-15T08:02:00.000Z: p failed (credentials_refused), the last time attempt 0 of wl_1"
+        "left alone until 2027-01-15T08:02:00.000Z: p failed once (credentials_refused), "
+        "the last time attempt 0 of wl_1"
     )
     assert place(wanted, TABLE, seed="s").ranked[0].offer.id == "d"
     assert place(asked(lessons, wanted.blocks[0].until_ms), OfferTable.of([A]), seed="s").fate is Fate.FITS

@@ -6,6 +6,7 @@ import select
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
+from time import monotonic
 from typing import TypeVar
 
 import psycopg
@@ -30,6 +31,8 @@ PAYLOAD_BYTES_MAX = 7_900  # the server refuses 8,000
 NOTES_MAX = 4  # beyond that many one is cheaper that says "something changed"
 MIGRATION_LOCK = 0x706C61636574  # "placet"
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
+# After this long a server starts without hearing of the others; it is told that it missed something once it does.
+LISTEN_WITHIN_S = 5.0
 
 # No call may hang: neither on a server that is gone, nor on a lock, nor on a network that swallows packets.
 LIMITS: dict[str, str | int] = {
@@ -183,11 +186,14 @@ class Listener:
         self._sender = sender
         self._changed = changed
         self._stopped = threading.Event()
+        self._listening = threading.Event()
         self._woken, self._wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._thread = threading.Thread(target=self._serve, name="placet-store-listener", daemon=True)
 
     def start(self) -> Callable[[], None]:
+        """Blocks until what others write is heard of, or for ``LISTEN_WITHIN_S``; returns the way to stop."""
         self._thread.start()
+        self._listening.wait(LISTEN_WITHIN_S)
         return self._stop
 
     def _stop(self) -> None:
@@ -200,10 +206,12 @@ class Listener:
         os.close(self._woken)
 
     def _serve(self) -> None:
-        pause_s, missed = FIRST_PAUSE_S, False
+        began_s, pause_s, missed = monotonic(), FIRST_PAUSE_S, False
         while not self._stopped.is_set():
             with suppress(psycopg.Error, OSError), closing(self._connect()) as connection:
                 connection.execute(f"LISTEN {CHANNEL}")
+                missed = missed or monotonic() - began_s > LISTEN_WITHIN_S
+                self._listening.set()
                 if missed:
                     self._changed(frozenset())  # whatever was said meanwhile
                 pause_s, missed = FIRST_PAUSE_S, True
