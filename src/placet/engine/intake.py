@@ -28,7 +28,7 @@ from placet.engine.apply import apply
 from placet.engine.market import LISTS_WITHIN_S, Market
 from placet.ports.ambient import Clock, Ids
 from placet.ports.store import Store
-from placet.stages import admission, placement, sizing
+from placet.stages import admission, blocking, placement, sizing
 from placet.stages.filters import Asked
 from placet.stages.memory.demanded import model_memory
 from placet.stages.memory.estimate import estimate_memory
@@ -330,7 +330,13 @@ class Intake:
             problems = self._ports.check(spec)
         lessons = self._ports.owner.lessons()
         demand = sizing.size(spec, tenant=tenant, lessons=lessons)
-        asked = Asked(spec=spec, demand=demand, now_ms=now_ms, experience=lessons.experience)
+        asked = Asked(
+            spec=spec,
+            demand=demand,
+            now_ms=now_ms,
+            experience=lessons.experience,
+            blocks=blocking.blocks(lessons, tenant, now_ms),
+        )
         offers = self._ports.offers()
         never = placement.refusals(asked, offers) if len(offers) and not placement.feasible(asked, offers) else ()
         return (*problems, *admission.admit(spec, now_ms), *never), asked
