@@ -2,7 +2,8 @@
 
 from pydantic import Field
 
-from placet.contract.api import DemandView, DropView, IntervalView, OfferView, View
+from placet.contract.api import DemandView, DropView, OfferView, View
+from placet.contract.forecasts import IntervalView
 
 
 class ChoiceView(View):
@@ -23,20 +24,6 @@ class LearntView(View):
     failed_starts: float
     hours: float
     losses: float
-
-
-class BlockView(View):
-    """What the tenant's workloads left alone for a while, because it had failed again and again."""
-
-    scope: str = Field(description="offer, place (a provider's region), provider")
-    provider: str
-    region: str = ""
-    offer_id: str = ""
-    cause: str
-    events: int = Field(description="How often in a row.")
-    until: str
-    workload_id: str = Field(description="Whose attempt failed last.")
-    epoch: int
 
 
 class WhatIfView(View):
@@ -72,7 +59,6 @@ class DecisionView(View):
     dropped: dict[str, int] = Field(default={}, description="How many offers each filter was the first to drop.")
     filter_fields: dict[str, str] = Field(default={}, description="The bound of the spec that each filter checks.")
     drops: list[DropView] = Field(default=[], description="The kept ones of those, with the reason.")
-    blocks: list[BlockView] = Field(default=[])
     learnt: list[LearntView] = Field(default=[])
     what_if: list[WhatIfView] = Field(default=[])
     replay: ReplayView | None = Field(default=None, description="Only when asked for.")

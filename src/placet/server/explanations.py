@@ -5,11 +5,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from placet.contract import explanations as views
-from placet.domain.blocks import Block
 from placet.domain.decisions import Choice, Known
 from placet.domain.offers import Offer
 from placet.engine.queries import Explained, Explanation
-from placet.server import mapping, problems
+from placet.server import forecasts, mapping, problems
 from placet.server.asking import Asked, asked
 from placet.server.doors import Doors, no_workload, reply, workload_id_of
 from placet.server.table import Door, Route, principal_of
@@ -74,7 +73,6 @@ def _decision(held: Explained) -> views.DecisionView:
         dropped=dict(made.drop_counts),
         filter_fields={name: FILTER_FIELDS.get(name, "") for name, _ in made.drop_counts},
         drops=[mapping.drop(one) for one in held.drops],
-        blocks=[_block(one) for one in made.blocks],
         learnt=[_learnt(one) for one in made.known],
         what_if=[_what_if(one) for one in held.what_if],
         replay=None
@@ -86,24 +84,9 @@ def _decision(held: Explained) -> views.DecisionView:
 def _choice(held: Choice, offer: Offer) -> views.ChoiceView:
     return views.ChoiceView(
         offer=mapping.offer(offer),
-        cost_usd=mapping.bracket(held.cost_usd),
+        cost_usd=forecasts.bracket(held.cost_usd),
         score=str(held.score),
         parts=dict(held.parts),
-    )
-
-
-def _block(held: Block) -> views.BlockView:
-    streak = held.streak
-    return views.BlockView(
-        scope=streak.scope.value,
-        provider=streak.provider,
-        region=streak.region,
-        offer_id=streak.offer_id,
-        cause=streak.cause.value,
-        events=streak.events,
-        until=mapping.format_instant(held.until_ms),
-        workload_id=streak.workload_id,
-        epoch=streak.epoch,
     )
 
 
@@ -124,7 +107,7 @@ def _what_if(held: WhatIf) -> views.WhatIfView:
     return views.WhatIfView(
         change=held.change,
         offer_id=None if best is None else best.offer_id,
-        cost_usd=None if best is None else mapping.bracket(best.cost_usd),
+        cost_usd=None if best is None else forecasts.bracket(best.cost_usd),
         same=held.same,
     )
 
