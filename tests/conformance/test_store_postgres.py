@@ -69,9 +69,7 @@ async def test_other_servers_hear_of_a_write(opener: Opener) -> None:
     stop = other.watch(heard.put_nowait)
     workload = await owned(mine, 1)
     assert await applied(mine, transition_to(workload, WorkloadState.PLACING))
-    assert await asyncio.wait_for(heard.get(), 10) == {
-        workload.id
-    }  # what comes together is told together
+    assert await asyncio.wait_for(heard.get(), 10) == {workload.id}  # what comes together is told together
     await asyncio.gather(*(mine.accept(acceptance_of(new_workload(number))) for number in range(100, 2000)))
     told: set[str] = set()
     while not {new_workload(number).id for number in range(100, 2000)} <= told:

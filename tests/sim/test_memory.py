@@ -2,15 +2,19 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from placet.adapters.store import make_store
+from placet.domain.allocations import Launch
 from placet.domain.experience import Level
 from placet.domain.lessons import Lessons
-from placet.domain.records import Transition
+from placet.domain.records import WAITS_FOR_CAPACITY, Record, Transition
+from placet.domain.spec import RetryPolicy
 from placet.domain.states import WorkloadState
+from placet.engine.decide import CAPACITY_RECHECK_MS
 from placet.engine.memory import LATE_MS, READ_EVERY_S, Memory
 from placet.ports.store import Store
 from placet.testing.conformance.store_values import NOW_MS, owned, rich_attempt, transition_to
@@ -131,6 +135,33 @@ async def test_a_server_learns_from_its_own_attempts_and_from_those_before_it(tm
         await knows(again, 3)
         await again.finished(await again.submit())
         await knows(again, 4)
+
+
+async def test_what_failed_one_workload_is_left_alone_by_all_of_its_tenant(tmp_path: Path) -> None:
+    denied: list[str] = []
+
+    def script(launch: Launch) -> Script:
+        denied.append(launch.tag.workload_id)
+        return Script(deny=True)
+
+    async with control_plane(tmp_path, script) as plane:
+        policy = RetryPolicy(infrastructure_attempts=9, backoff_s=Decimal("0.01"))
+        first = await plane.submit(process(retry=policy))
+
+        def waits(record: Record) -> bool:
+            return "left alone until" in record.workload.reason
+
+        record = await plane.until(first, waits, "left alone")
+        assert denied == [first]
+        assert (record.workload.wait_for, record.workload.state) == (WAITS_FOR_CAPACITY, WorkloadState.WAITING)
+        assert 0 < (record.workload.wake_ms or 0) - record.workload.updated_ms <= CAPACITY_RECHECK_MS
+        second = await plane.submit()
+        record = await plane.until(second, waits, "left alone")
+        assert f"attempt 1 of {first}" in record.workload.reason
+        told = await plane.intake.match(TENANT, process(), 10)
+        assert [drop.verdict.filter for drop in told.drops] == ["blocked"]
+        assert (await plane.intake.match("other", process(), 10)).drops == ()
+        assert denied == [first]
 
 
 async def test_an_equal_workload_is_expected_to_take_as_long(tmp_path: Path) -> None:

@@ -26,6 +26,20 @@ class LearntView(View):
     losses: float
 
 
+class BlockView(View):
+    """What the tenant's workloads left alone for a while, because it had failed again and again."""
+
+    scope: str = Field(description="offer, place (a provider's region), provider")
+    provider: str
+    region: str = ""
+    offer_id: str = ""
+    cause: str
+    events: int = Field(description="How often in a row.")
+    until: str
+    workload_id: str = Field(description="Whose attempt failed last.")
+    epoch: int
+
+
 class WhatIfView(View):
     """What would have won among the kept offers if something had been asked otherwise."""
 
@@ -59,6 +73,7 @@ class DecisionView(View):
     dropped: dict[str, int] = Field(default={}, description="How many offers each filter was the first to drop.")
     filter_fields: dict[str, str] = Field(default={}, description="The bound of the spec that each filter checks.")
     drops: list[DropView] = Field(default=[], description="The kept ones of those, with the reason.")
+    blocks: list[BlockView] = Field(default=[])
     learnt: list[LearntView] = Field(default=[])
     what_if: list[WhatIfView] = Field(default=[])
     replay: ReplayView | None = Field(default=None, description="Only when asked for.")

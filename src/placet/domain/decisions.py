@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from decimal import Decimal
 
+from placet.domain.blocks import Block
 from placet.domain.experience import Level, Tally
 from placet.domain.offers import Demand, Interval, Offer
 from placet.domain.spec import CapacityType, Spec
@@ -63,6 +64,7 @@ class Decision:
     excluded: tuple[str, ...] = ()
     spent_usd: Decimal = Decimal(0)
     known: tuple[Known, ...] = ()
+    blocks: tuple[Block, ...] = ()
     snapshot: str = ""
     considered: int = 0
     whole: bool = True

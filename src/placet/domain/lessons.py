@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from placet.domain.blocks import Streak
 from placet.domain.experience import Experience
 from placet.domain.failures import Cause
 from placet.domain.offers import Interval
@@ -72,10 +73,11 @@ class History:
 
 @dataclass(frozen=True, kw_only=True)
 class Lessons:
-    """All that decisions of one moment are told of the past; histories by tenant and kind."""
+    """All that decisions of one moment are told of the past; histories by tenant and kind, streaks by tenant."""
 
     experience: Experience = field(default_factory=Experience)
     histories: Mapping[tuple[str, str], History] = field(default_factory=dict)
+    streaks: Mapping[str, tuple[Streak, ...]] = field(default_factory=dict)
 
 
 NO_LESSONS = Lessons()

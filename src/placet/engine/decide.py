@@ -29,7 +29,7 @@ from placet.engine.facts import (
     SubmitAnswer,
     World,
 )
-from placet.stages import course, dispatch, placement, recovery, sizing, tracking
+from placet.stages import blocking, course, dispatch, placement, recovery, sizing, tracking
 from placet.stages.delivery import deliver
 from placet.stages.explaining import decision
 from placet.stages.filters import Asked
@@ -281,7 +281,8 @@ def _place(draft: Draft, situation: Situation) -> list[Effect]:
         draft.begin_attempt(sent.attempt, sent.intent, sent.events, decision(workload, asked, offers, plan))
         return [Submit(launch=sent.launch)]
     if plan.fate is Fate.NOT_NOW or not len(offers):
-        draft.wait(WAIT_CAPACITY, plan.reason, draft.now_ms + CAPACITY_RECHECK_MS)
+        ends = (block.until_ms for block in asked.blocks)
+        draft.wait(WAIT_CAPACITY, plan.reason, min((draft.now_ms + CAPACITY_RECHECK_MS, *ends)))
         return []
     draft.finish(WorkloadState.FAILED, Failure(cause=Cause.NO_OFFER, message=plan.reason))
     return []
@@ -296,6 +297,7 @@ def _asked(draft: Draft, world: World) -> Asked:
         excluded=workload.excluded_offers,
         spent_usd=draft.spent_usd(),
         experience=world.lessons.experience,
+        blocks=blocking.blocks(world.lessons, workload.tenant, draft.now_ms),
     )
 
 

@@ -33,7 +33,7 @@ from placet.engine.apply import apply
 from placet.engine.market import LISTS_WITHIN_S, Market
 from placet.ports.ambient import Clock, Ids
 from placet.ports.store import Store
-from placet.stages import admission, forecast, placement, quotes, refusal, relaxations, sizing
+from placet.stages import admission, blocking, forecast, placement, quotes, refusal, relaxations, sizing
 from placet.stages.filters import Asked
 from placet.stages.memory.demanded import model_memory
 from placet.stages.memory.estimate import estimate_memory
@@ -395,7 +395,13 @@ class Intake:
             problems = self._ports.check(spec)
         lessons = self._ports.owner.lessons()
         resize = partial(sizing.size, tenant=tenant, lessons=lessons)
-        asked = Asked(spec=spec, demand=resize(spec), now_ms=now_ms, experience=lessons.experience)
+        asked = Asked(
+            spec=spec,
+            demand=resize(spec),
+            now_ms=now_ms,
+            experience=lessons.experience,
+            blocks=blocking.blocks(lessons, tenant, now_ms),
+        )
         own, offers = (*problems, *admission.admit(spec, now_ms)), self._ports.offers()
         if not len(offers) or placement.feasible(asked, offers):
             return Judged(asked=asked, problems=own)

@@ -11,6 +11,7 @@ from placet.domain.lessons import NO_LESSONS, Ended, Lessons
 from placet.domain.records import Transition
 from placet.ports.ambient import Clock
 from placet.ports.store import Store
+from placet.stages.blocking import RULES
 from placet.stages.lessons import REMEMBERED_MS, remember
 
 # So many of the latest attempts are read at the start, and of those that others ended since the last reading.
@@ -32,6 +33,7 @@ class Memory:
         self._lessons = NO_LESSONS
         self._news: list[Ended] = []
         self._counted_ms = 0
+        self._urgent = False
         # The attempts that were heard of and that a reading could bring once more, and when they ended.
         self._seen: dict[tuple[str, int], int] = {}
         self._forgot_ms = 0
@@ -42,10 +44,11 @@ class Memory:
 
     def lessons(self, now_ms: int) -> Lessons:
         """What decisions of this moment are told."""
-        if self._news and not self._reading and abs(now_ms - self._counted_ms) >= COUNT_EVERY_MS:
+        due = self._urgent or abs(now_ms - self._counted_ms) >= COUNT_EVERY_MS
+        if self._news and due and not self._reading:
             news, self._news = self._news, []
             self._lessons = remember(self._lessons, news)
-            self._counted_ms = now_ms
+            self._counted_ms, self._urgent = now_ms, False
         return self._lessons
 
     def written(self, transition: Transition) -> None:
@@ -53,7 +56,9 @@ class Memory:
         workload = transition.workload
         for attempt in transition.attempts:
             if attempt.final and attempt.finished_ms == workload.updated_ms:
-                self._news += self._fresh([Ended.of(workload.tenant, attempt)])
+                ended = Ended.of(workload.tenant, attempt)
+                self._urgent = self._urgent or ended.cause in RULES  # the next attempt must know of it
+                self._news += self._fresh([ended])
 
     def elsewhere(self) -> None:
         """Another server wrote something, perhaps the end of an attempt."""

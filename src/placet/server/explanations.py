@@ -5,6 +5,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from placet.contract import explanations as views
+from placet.domain.blocks import Block
 from placet.domain.decisions import Choice, Known
 from placet.domain.offers import Offer
 from placet.engine.queries import Explained, Explanation
@@ -73,6 +74,7 @@ def _decision(held: Explained) -> views.DecisionView:
         dropped=dict(made.drop_counts),
         filter_fields={name: FILTER_FIELDS.get(name, "") for name, _ in made.drop_counts},
         drops=[mapping.drop(one) for one in held.drops],
+        blocks=[_block(one) for one in made.blocks],
         learnt=[_learnt(one) for one in made.known],
         what_if=[_what_if(one) for one in held.what_if],
         replay=None
@@ -87,6 +89,21 @@ def _choice(held: Choice, offer: Offer) -> views.ChoiceView:
         cost_usd=forecasts.bracket(held.cost_usd),
         score=str(held.score),
         parts=dict(held.parts),
+    )
+
+
+def _block(held: Block) -> views.BlockView:
+    streak = held.streak
+    return views.BlockView(
+        scope=streak.scope.value,
+        provider=streak.provider,
+        region=streak.region,
+        offer_id=streak.offer_id,
+        cause=streak.cause.value,
+        events=streak.events,
+        until=mapping.format_instant(held.until_ms),
+        workload_id=streak.workload_id,
+        epoch=streak.epoch,
     )
 
 

@@ -50,6 +50,7 @@ def decision(workload: Workload, asked: Asked, table: OfferTable, plan: Plan) ->
         within=asked.within,
         excluded=asked.excluded,
         spent_usd=asked.spent_usd,
+        blocks=asked.blocks,
         known=_known(asked.experience, offers) if asked.experience.tallies else (),
         snapshot=_digest(table),
         considered=len(table),
@@ -120,6 +121,7 @@ def again(spec: Spec, made: Decision) -> Asked:
         now_ms=made.at_ms,
         excluded=made.excluded,
         spent_usd=made.spent_usd,
+        blocks=made.blocks,
         experience=Experience(tallies={(one.level, one.group): one.tally for one in made.known}),
     )
 
@@ -171,10 +173,17 @@ def _changes(asked: Asked) -> Iterator[tuple[str, Asked]]:
         yield "without the preferred start-up time", bounded(startup_latency_s=None)
     if bounds.reserved_first:
         yield "without reserved capacity first", bounded(reserved_first=False)
-    if asked.excluded:
-        yield "with the offers that had just failed it", evolve(asked, excluded=())
-    if asked.experience.tallies:
-        yield "without what attempts have taught", evolve(asked, experience=NO_EXPERIENCE)
+    yield from _memories(asked)
     for objective in Objective:
         if objective is not asked.spec.objective:
             yield f"with objective {objective}", evolve(asked, spec=evolve(asked.spec, objective=objective))
+
+
+def _memories(asked: Asked) -> Iterator[tuple[str, Asked]]:
+    """Without what is remembered of the past, piece by piece."""
+    if asked.excluded:
+        yield "with the offers that had just failed it", evolve(asked, excluded=())
+    if asked.blocks:
+        yield "with the offers that are blocked", evolve(asked, blocks=())
+    if asked.experience.tallies:
+        yield "without what attempts have taught", evolve(asked, experience=NO_EXPERIENCE)

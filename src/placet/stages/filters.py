@@ -7,13 +7,14 @@ from decimal import Decimal
 import numpy as np
 from numpy.typing import NDArray
 
+from placet.domain.blocks import Block, Scope, Streak
 from placet.domain.decisions import Within
 from placet.domain.experience import Experience
 from placet.domain.gpus import recognise
 from placet.domain.offer_table import Bits, Numbers, OfferTable, split
 from placet.domain.offers import Availability, Demand, Fate, Offer
 from placet.domain.spec import CapacityType, Repeat, Selection, Spec
-from placet.domain.units import SECOND_MS, format_bytes, format_money
+from placet.domain.units import SECOND_MS, format_bytes, format_instant, format_money
 
 # Without any bound on the run time, an offer that costs something is judged by this much of it.
 UNBOUNDED_RUNTIME_S = 3600.0
@@ -27,7 +28,8 @@ SHORT_MAX = 2**15 - 1
 class Asked:
     """What offers are measured against.
 
-    ``excluded`` offers failed this workload and are left alone for now. ``experience`` is what attempts have taught.
+    ``excluded`` offers failed this workload and are left alone for now, ``blocks`` are what failed the tenant again and
+    again. ``experience`` is what attempts have taught.
     ``within`` is what a policy left of the spec's bounds; ``spec`` is drawn so narrow already.
     ``hypothetical`` takes what is only listed as if it were connected: for comparison, never for a dispatch.
     """
@@ -38,6 +40,7 @@ class Asked:
     excluded: tuple[str, ...] = ()
     spent_usd: Decimal = Decimal(0)
     experience: Experience = NO_EXPERIENCE
+    blocks: tuple[Block, ...] = ()
     hypothetical: bool = False
     within: Within | None = None
 
@@ -253,6 +256,43 @@ def _excluded(asked: Asked, table: OfferTable) -> Bits | None:
     return passed
 
 
+def _blocked(asked: Asked, table: OfferTable) -> Bits | None:
+    if not asked.blocks:
+        return None
+    passed = np.ones(len(table), dtype=np.bool_)
+    for block in asked.blocks:
+        streak = block.streak
+        reached = table.judged("provider", streak.provider.__eq__)
+        if streak.scope is not Scope.PROVIDER:
+            reached &= table.judged("region", streak.region.__eq__)
+        if streak.scope is Scope.OFFER:
+            reached &= table.judged("id", streak.offer_id.__eq__)
+        passed &= ~reached
+    return passed
+
+
+def _is_blocked(streak: Streak, offer: Offer) -> bool:
+    if streak.provider != offer.provider:
+        return False
+    if streak.scope is Scope.PROVIDER:
+        return True
+    return streak.region == offer.region and (streak.scope is Scope.PLACE or streak.offer_id == offer.id)
+
+
+def _blocked_reason(asked: Asked, offer: Offer) -> str:
+    block = max((block for block in asked.blocks if _is_blocked(block.streak, offer)), key=lambda block: block.until_ms)
+    streak = block.streak
+    what = {
+        Scope.OFFER: "it", Scope.PLACE: f"{streak.provider} in {streak.region or 'its region'}",
+        Scope.PROVIDER: streak.provider,
+    }  # fmt: skip
+    times = "failed once" if streak.events == 1 else f"failed {streak.events} times in a row"
+    return (
+        f"left alone until {format_instant(block.until_ms)}: {what[streak.scope]} {times} ({streak.cause}), "
+        f"the last time attempt {streak.epoch} of {streak.workload_id}"
+    )
+
+
 def _free(asked: Asked, table: OfferTable) -> Bits | None:
     demand = asked.demand
     wanted = {"free_slots": 1.0}
@@ -465,6 +505,7 @@ NOT_NOW_FILTERS = (
         passes=_excluded,
         reason=lambda _asked, _offer: "failed this workload a moment ago",
     ),
+    Filter(name="blocked", fate=Fate.NOT_NOW, field="", passes=_blocked, reason=_blocked_reason),
     Filter(
         name="availability",
         fate=Fate.NOT_NOW,

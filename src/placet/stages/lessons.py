@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from placet.domain.experience import Evidence, Experience, Level, Tally
 from placet.domain.failures import MEANINGS, Cause, Fault
 from placet.domain.lessons import Ended, Lessons
+from placet.stages.blocking import remember_failures
 from placet.stages.histories import remember_kinds
 from placet.stages.learning import HALF_LIFE_MS, learn
 
@@ -20,7 +21,11 @@ def remember(lessons: Lessons, ended: Sequence[Ended]) -> Lessons:
     """What is known after some more attempts are over."""
     evidence = [one for attempt in ended if (one := evidence_of(attempt)) is not None]
     experience = learn(lessons.experience, evidence) if evidence else lessons.experience
-    return Lessons(experience=_bounded(experience), histories=remember_kinds(lessons.histories, ended))
+    return Lessons(
+        experience=_bounded(experience),
+        histories=remember_kinds(lessons.histories, ended),
+        streaks=remember_failures(lessons.streaks, ended),
+    )
 
 
 def evidence_of(ended: Ended) -> Evidence | None:

@@ -16,7 +16,7 @@ from placet.domain.allocations import (
     PermitRequest,
     Phase,
 )
-from placet.domain.errors import NoCapacity, OutcomeUnknown, Unavailable
+from placet.domain.errors import AuthFailed, NoCapacity, OutcomeUnknown, Unavailable
 from placet.domain.failures import Cause
 from placet.domain.offers import Availability, Free, Offer
 from placet.ports.ambient import Clock
@@ -49,6 +49,7 @@ class Script:
     logs: tuple[tuple[str, bytes], ...] = ()
     hold: bool = False
     refuse: bool = False
+    deny: bool = False
     lose_reply: bool = False
     lose_request: bool = False
 
@@ -116,6 +117,8 @@ class ScriptedProvider:
             raise Unavailable("not reachable", provider=self.name)
         if script.refuse:
             raise NoCapacity("none free", provider=self.name)
+        if script.deny:
+            raise AuthFailed("the credentials were refused")
         if script.lose_request:
             raise OutcomeUnknown("the connection was cut", provider=self.name)
         if launch.key not in self.allocations:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from placet.domain.allocations import Handle, LogSeal, Usage
+from placet.domain.blocks import Block, Scope, Streak
 from placet.domain.decisions import Choice, Decision, Known
 from placet.domain.experience import Level, Tally
 from placet.domain.failures import Cause, Failure
@@ -177,6 +178,10 @@ def rich_decision(workload: Workload) -> Decision:
     gpu = Gpu(model="L4", count=1, memory_bytes=24 * 10**9, features=("fp8",), driver_version="550.54")
     offer = Offer(id="a", provider="here", gpu=gpu, startup_p90_s=Decimal("1.5"), reliability=0.1 + 0.2)
     tally = Tally(at_ms=NOW_MS, starts=0.1 + 0.2, failed_starts=1e-9, log_startup=-3.5, hours=2.0, losses=1.0)
+    streak = Streak(
+        scope=Scope.OFFER, provider="here", region="r", offer_id="a", cause=Cause.LOST, events=3, last_ms=NOW_MS,
+        workload_id=workload.id, epoch=1,
+    )  # fmt: skip
     return Decision(
         workload_id=workload.id,
         epoch=1,
@@ -186,6 +191,7 @@ def rich_decision(workload: Workload) -> Decision:
         excluded=("b",),
         spent_usd=Decimal("0.25"),
         known=(Known(level=Level.PLACE, group="here\n\nL4\non_demand", tally=tally),),
+        blocks=(Block(streak=streak, until_ms=NOW_MS + 1),),
         snapshot="aa",
         considered=7,
         whole=False,
