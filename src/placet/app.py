@@ -140,6 +140,7 @@ async def open_app(settings: Settings) -> App:
             offers=market,
             check=check,
             complete=models.complete,
+            quote_s=settings.engine.quote_seconds,
             owner=reconciler,
         )
     )

@@ -113,6 +113,7 @@ class EngineSettings(_Section):
     poll_seconds: Seconds = Field(5.0, description="Longest time between two looks at what runs, hints aside.")
     beat_seconds: Seconds = Field(2.0, description="Time between two signs of life in the store.")
     lease_seconds: Seconds = Field(15.0, description="Silence after which another server takes over.")
+    quote_seconds: Seconds = Field(900.0, description="How long the quote of an estimate is valid.")
 
     @model_validator(mode="after")
     def _lease_outlives_beats(self) -> "EngineSettings":

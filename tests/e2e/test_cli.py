@@ -457,3 +457,29 @@ def test_a_reader_who_leaves_is_no_error(shell: Shell) -> None:
     line = f"{sys.executable} -m placet schema | head -c 1"
     piped = subprocess.run(["sh", "-c", line], capture_output=True, timeout=50, check=False)
     assert (piped.stdout, piped.stderr) == (b"{", b"")
+
+
+def test_a_quote_is_made_held_and_refused(shell: Shell) -> None:
+    described = ("--timeout", "1m", "--", "true")
+    quote = shell.document("estimate", *described)["quote"]
+    assert shell.document("submit", "--quote", quote["quote"], *described)["state"] == "accepted"
+    assert shell("run", "--quote", quote["quote"], *described).returncode == 0
+    told = shell("estimate", *described).stdout
+    assert "expected\tp10\tp50\tp90" in told
+    assert "quote, valid until 20" in told
+    other = shell.document("submit", "--quote", quote["quote"], "--timeout", "2m", "--", "true", code=2)
+    assert other["error"]["code"] == "quote_spec_changed"
+    dry = shell.document("submit", "--dry-run", "--quote", "q1_nothing", *described, code=2)
+    assert [problem["code"] for problem in dry["problems"]] == ["bad_quote"]
+
+
+def test_a_refusal_says_what_would_help(shell: Shell) -> None:
+    described = ("--memory", "900TB", "--", "true")
+    told = shell("estimate", *described)
+    assert told.returncode == 2
+    assert "what would make it feasible:" in told.stdout
+    error = shell.document("submit", *described, code=2)["error"]
+    [way] = error["relaxations"]
+    assert [change["field"] for change in way["changes"]] == ["resources.system_memory_gb"]
+    assert "ask for" in error["problems"][0]["fix"]
+    assert shell.document("submit", "--dry-run", *described, code=2)["relaxations"] == [way]

@@ -172,6 +172,19 @@ def test_an_estimate_shows_what_would_fit_if_it_were_connected(server: Served) -
     }  # fmt: skip
 
 
+def test_ways_out_name_what_is_only_listed_as_such(server: Served) -> None:
+    fits = api.ProblemDetails.model_validate(server.http.post("/v1/workloads", json=GPU_SPEC).json())
+    assert [(way.provider, way.changes, way.connected) for way in fits.relaxations] == [("lab", [], False)]
+    assert "only listed: connect lab: $0.00/h" in fits.errors[0].fix
+    asked = {**GPU_SPEC, "constraints": {"maximum_estimated_cost": 0.01, "providers": {"allowed": ["aws"]}}}
+    details = api.ProblemDetails.model_validate(server.http.post("/v1/workloads", json=asked).json())
+    assert not any(way.connected for way in details.relaxations)
+    changed = [change.field for way in details.relaxations for change in way.changes]
+    assert set(changed) == {"constraints.maximum_estimated_cost", "constraints.providers.allowed"}
+    estimate = api.EstimateView.model_validate(server.http.post("/v1/estimate", json=asked).json())
+    assert estimate.relaxations == details.relaxations
+
+
 def test_each_offers_fate_is_told(server: Served) -> None:
     match = api.MatchView.model_validate(server.http.post("/v1/offers/match?drops=10000", json=GPU_SPEC).json())
     counts = match.plan.drop_counts

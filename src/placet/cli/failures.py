@@ -5,10 +5,15 @@ import json
 import sys
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 from placet.cli.exits import Exit
+from placet.cli.output import Output
 from placet.cli.text import one_line
 from placet.sdk import errors
+
+if TYPE_CHECKING:
+    from placet.contract import api
 
 # What was asked is wrong in itself; everything else that a server refuses may be right elsewhere or later.
 EXITS = {400: Exit.REFUSED, 413: Exit.REFUSED, 422: Exit.REFUSED, 500: Exit.FAULT}
@@ -43,6 +48,7 @@ class Told:
     fix: str = ""
     request_id: str = ""
     problems: tuple[errors.ProblemView, ...] = ()
+    relaxations: tuple[dict[str, Any], ...] = ()
 
 
 def tell(error: BaseException, *, as_json: bool) -> int:
@@ -80,6 +86,11 @@ def problem_lines(problem: errors.ProblemView) -> Iterable[str]:
         yield f"      fix: {one_line(problem.fix, 500)}"
 
 
+def say_problem(output: Output, problem: "api.ProblemView") -> None:
+    """One problem of a reply, for a person."""
+    output.say("\n".join(problem_lines(errors.ProblemView(**problem.model_dump()))))
+
+
 def _told(error: BaseException) -> Told:
     match error:
         case Stop():
@@ -93,6 +104,7 @@ def _told(error: BaseException) -> Told:
                 exit_code=code,
                 request_id=error.request_id,
                 problems=error.problems,
+                relaxations=tuple(one.model_dump() for one in error.relaxations),
             )
         case errors.SpecError():
             return Told(

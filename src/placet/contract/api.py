@@ -9,6 +9,8 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from placet.contract.forecasts import ForecastView, IntervalView, QuantilesView, QuoteView, RelaxationView
+
 Item = TypeVar("Item")
 Document: TypeAlias = dict[str, Any]  # a JSON object with a schema of its own
 
@@ -41,6 +43,7 @@ class ProblemDetails(View):
     fix: str = ""
     request_id: str = ""
     errors: list[ProblemView] = []
+    relaxations: list[RelaxationView] = Field(default=[], description="What would make an infeasible spec feasible.")
     workload_id: str | None = Field(default=None, description="The workload that a key conflict is with.")
 
 
@@ -106,6 +109,7 @@ class PlacementView(View):
     score: dict[str, str] = {}
     dropped: dict[str, int] = Field(default={}, description="How many offers each filter dropped.")
     why: list[str] = []
+    forecast: ForecastView | None = Field(default=None, description="What was expected; noted for the first attempt.")
 
 
 class AttemptView(View):
@@ -244,15 +248,6 @@ class OfferView(View):
     stale: bool = Field(default=False, description="The price is older than it should be, or its source fails.")
 
 
-class IntervalView(View):
-    """A quantity that can only be bracketed; `likely` lies between the bounds."""
-
-    low: str
-    likely: str
-    high: str
-    reason: str = ""
-
-
 class DemandView(View):
     """What was derived from the spec."""
 
@@ -380,8 +375,14 @@ class EstimateView(View):
         default=[], description="What price lists name and would fit if its provider were connected; best first."
     )
     cost_usd: IntervalView | None = None
+    forecast: ForecastView | None = Field(default=None, description="Of the best offer.")
+    now: bool = Field(default=True, description="False: what fits is not free now; times count from when it is.")
+    starts_at: QuantilesView | None = Field(default=None, description="When it would start if submitted now.")
+    finishes_at: QuantilesView | None = Field(default=None, description="When it would end if submitted now.")
+    quote: QuoteView | None = None
     assumptions: list[str] = []
     problems: list[ProblemView] = []
+    relaxations: list[RelaxationView] = Field(default=[], description="What would make an infeasible spec feasible.")
     warnings: list[ProblemView] = []
     spec_digest: str | None = None
 
@@ -432,6 +433,7 @@ class DryRunView(View):
     spec: Document
     spec_digest: str
     problems: list[ProblemView] = []
+    relaxations: list[RelaxationView] = []
     warnings: list[ProblemView] = []
 
 

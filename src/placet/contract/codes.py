@@ -261,6 +261,14 @@ _FIELDS = (
         "Add what is suggested if it is to decide something; else nothing needs to be done.",
         status=200,
     ),
+    _code(
+        _W,
+        "deadline_unlikely",
+        "Deadline unlikely to be met",
+        "Nine of ten equal workloads ran for longer than there is time before the deadline.",
+        "Give a later deadline if the work is worth finishing late.",
+        status=200,
+    ),
 )
 
 _PLACEMENT = (
@@ -305,6 +313,62 @@ _PLACEMENT = (
         "Over the cost limit",
         "Every offer that fits may cost more than the limit.",
         "Raise constraints.maximum_estimated_cost.",
+    ),
+    _code(
+        _P,
+        "deadline_too_soon",
+        "Deadline too soon",
+        "Everything that fits otherwise takes longer to start than there is time before the deadline.",
+        "Give a later deadline.",
+    ),
+    _code(
+        _P,
+        "region_outside_jurisdiction",
+        "Region outside the jurisdiction",
+        "None of the allowed regions lies in an allowed jurisdiction, as far as offers say.",
+        "Allow a region within the jurisdiction, or another jurisdiction.",
+    ),
+    _code(
+        _P,
+        "only_preemptible",
+        "Only what may be taken back",
+        "The program may run at most once, and all that fits otherwise may be taken back or may start it again.",
+        "Allow other capacity, or declare `repeat: safe` or `repeat: resumable`.",
+    ),
+    _code(
+        _P,
+        "bounds_never_meet",
+        "Two bounds that never meet",
+        "Each of the two bounds is met by some offer, and no offer meets both.",
+        "Relax one of the two; the fix says what each would cost.",
+    ),
+    _code(
+        _P,
+        "bad_quote",
+        "No quote of ours",
+        "The quote was not made by this deployment for this tenant, or was changed.",
+        "Copy it whole, or ask again with `placet estimate`.",
+    ),
+    _code(
+        _P,
+        "quote_expired",
+        "Quote expired",
+        "The time for which the quote was valid is over.",
+        "Ask again with `placet estimate`, and submit with the new quote.",
+    ),
+    _code(
+        _P,
+        "quote_exceeded",
+        "Dearer than the quote",
+        "What the workload is expected to cost now is above the bound of the quote.",
+        "Ask again with `placet estimate`, and submit with the new quote.",
+    ),
+    _code(
+        _P,
+        "quote_spec_changed",
+        "Quote for another spec",
+        "The quote was made for another spec than the one that is submitted.",
+        "Submit the spec that was estimated, or ask again with `placet estimate`.",
     ),
 )
 

@@ -2,7 +2,8 @@
 
 from pydantic import Field
 
-from placet.contract.api import DemandView, DropView, IntervalView, OfferView, View
+from placet.contract.api import DemandView, DropView, OfferView, View
+from placet.contract.forecasts import IntervalView
 
 
 class ChoiceView(View):

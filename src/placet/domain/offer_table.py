@@ -250,6 +250,17 @@ class OfferTable:
         return frozenset(name for name in FREE if not np.isnan(getattr(self, name)).all())
 
     @cached_property
+    def slots_left(self) -> int | None:
+        """How many more workloads all places together have slots for; ``None`` if one does not say. The offers of a
+        place share its slots."""
+        if np.isnan(self.free_slots).any():
+            return None
+        of_place: dict[tuple[int, int], float] = {}
+        for place in zip(self.provider.tolist(), self.region.tolist(), self.free_slots.tolist(), strict=True):
+            of_place[place[:2]] = max(of_place.get(place[:2], 0.0), place[2])
+        return int(sum(of_place.values()))
+
+    @cached_property
     def derived(self) -> dict[str, Any]:
         """What was worked out from this snapshot, by name, for whoever asks next. Nothing here may depend on the free
         capacity: the tables that ``with_free`` makes share it."""
@@ -300,7 +311,8 @@ class OfferTable:
         changed = evolve(self, **columns)
         # Asked for here, so that both tables hold the same one.
         changed.__dict__.update(derived=self.derived, of_words=self.of_words, _free_as_given=False)
-        changed.__dict__.pop("free_known", None)
+        for name in ("free_known", "slots_left"):
+            changed.__dict__.pop(name, None)
         return changed
 
 

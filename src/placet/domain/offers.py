@@ -111,7 +111,8 @@ class Interval:
 class Demand:
     """What sizing derived from the spec: the strict needs an offer must meet, and estimates with their reasons.
 
-    ``kind`` is what equal workloads share.
+    ``kind`` is what equal workloads share. ``runtime_s`` are bounds, with the declared limit as the upper one;
+    ``usual_s`` the first decile, median and ninth decile of what equal workloads took, where there were any.
     """
 
     gpu_count: int = 0
@@ -123,6 +124,7 @@ class Demand:
     runtime_s: Interval | None = None
     reasons: tuple[str, ...] = ()
     kind: str = ""
+    usual_s: Interval | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,6 +138,17 @@ class Verdict:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Outlook:
+    """What is believed of one offer: the chance that an attempt starts, the time until it does, as median and ninth
+    decile, and how often a machine is taken away."""
+
+    start_share: float
+    startup_s: float
+    startup_p90_s: float
+    losses_per_hour: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Ranked:
     """An offer that fits, with the parts of its score kept apart so that the choice can be explained."""
 
@@ -143,6 +156,7 @@ class Ranked:
     cost_usd: Interval
     score: Decimal
     parts: tuple[tuple[str, str], ...] = ()
+    outlook: Outlook | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

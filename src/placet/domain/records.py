@@ -7,6 +7,7 @@ from enum import StrEnum
 from placet.domain.allocations import Handle, LogSeal, Usage
 from placet.domain.decisions import Decision
 from placet.domain.failures import Failure
+from placet.domain.forecasts import Forecast
 from placet.domain.spec import Spec
 from placet.domain.states import (
     ATTEMPT_FINAL,
@@ -69,6 +70,7 @@ class PlacementNote:
     """Why an attempt runs where it runs, kept for ever.
 
     ``kind`` is what equal workloads share. It, ``gpu_model`` and ``capacity_type`` are empty where nobody noted them.
+    ``forecast`` is what was expected of the workload, noted for its first attempt.
     """
 
     offer_id: str
@@ -82,6 +84,7 @@ class PlacementNote:
     gpu_model: str = ""
     capacity_type: str = ""
     kind: str = ""
+    forecast: Forecast | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,14 +3,17 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 from placet.domain.errors import StoreError
 from placet.domain.failures import MEANINGS, Cause
+from placet.domain.forecasts import Forecast
 from placet.domain.lessons import Lessons
 from placet.domain.offer_table import OfferTable
 from placet.domain.offers import Demand, Drop, Interval, Plan, Ranked
 from placet.domain.problems import Problem
+from placet.domain.quotes import Quote
 from placet.domain.records import (
     Acceptance,
     Accepted,
@@ -22,13 +25,15 @@ from placet.domain.records import (
     Transition,
     Workload,
 )
+from placet.domain.relaxations import Relaxation
 from placet.domain.spec import Spec
 from placet.domain.states import Desired, WorkloadState
+from placet.domain.units import SECOND_MS
 from placet.engine.apply import apply
 from placet.engine.market import LISTS_WITHIN_S, Market
 from placet.ports.ambient import Clock, Ids
 from placet.ports.store import Store
-from placet.stages import admission, blocking, placement, sizing
+from placet.stages import admission, blocking, forecast, placement, quotes, refusal, relaxations, sizing
 from placet.stages.filters import Asked
 from placet.stages.memory.demanded import model_memory
 from placet.stages.memory.estimate import estimate_memory
@@ -36,6 +41,9 @@ from placet.stages.memory.values import MemoryEstimate, UnknownModel
 
 # A cancel that loses its race to another write looks again; each loss means that the workload moved.
 CANCEL_TRIES = 50
+# How long a quote is valid.
+QUOTE_S = 900.0
+QUOTE_KEY = "quotes"
 
 NO_MODEL = Problem(
     code="missing_field",
@@ -51,6 +59,7 @@ class Submission:
     """A request to run a spec. The same key with the same body is the same workload.
 
     ``body_digest`` says which bodies are the same where the spec alone cannot: ``+2h`` is another moment each time.
+    ``quote`` is the text of a quote whose terms must still hold.
     """
 
     tenant: str
@@ -59,21 +68,24 @@ class Submission:
     actor: str
     retry_of: str | None = None
     body_digest: str | None = None
+    quote: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Submitted:
-    """The workload; ``existed`` when the key was known."""
+    """The workload; ``existed`` when the key was known. ``doubts`` are no ground to refuse."""
 
     workload: Workload
     existed: bool
+    doubts: tuple[Problem, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Refused:
-    """Nothing was done, and why."""
+    """Nothing was done, and why; and what would have to change."""
 
     problems: tuple[Problem, ...]
+    relaxations: tuple[Relaxation, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +104,10 @@ class NotFinal:
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """What would happen: ``problems`` is empty exactly when the spec would be accepted now."""
+    """What would happen: ``problems`` is empty exactly when the spec would be accepted now.
+
+    ``forecast`` and ``quote`` are of the best offer; ``now`` is false when it has to be waited for.
+    """
 
     demand: Demand
     plan: Plan
@@ -100,6 +115,21 @@ class Estimate:
     assumptions: tuple[str, ...]
     problems: tuple[Problem, ...]
     listed: tuple[Ranked, ...] = ()
+    relaxations: tuple[Relaxation, ...] = ()
+    doubts: tuple[Problem, ...] = ()
+    forecast: Forecast | None = None
+    now: bool = True
+    at_ms: int = 0
+    quote: Quote | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """All that is wrong with a spec here and now, and what offers are measured against."""
+
+    asked: Asked
+    problems: tuple[Problem, ...]
+    relaxations: tuple[Relaxation, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,6 +203,7 @@ class IntakePorts:
     check: Callable[[Spec], tuple[Problem, ...]]
     owner: Owner
     complete: Callable[[Spec], Spec] = _as_it_is
+    quote_s: float = QUOTE_S
 
 
 def _listed(asked: Asked, table: OfferTable) -> tuple[Ranked, ...]:
@@ -185,6 +216,7 @@ class Intake:
 
     def __init__(self, ports: IntakePorts) -> None:
         self._ports = ports
+        self._key: bytes | None = None
 
     async def submit(self, submission: Submission) -> Submitted | Refused | Conflict:
         """Accept durably, or say why not. When this returns ``Submitted`` the workload survives a power cut.
@@ -193,7 +225,8 @@ class Intake:
         """
         digest = submission.body_digest or self._ports.fingerprint.body_digest(submission.spec)
         submission = replace(submission, spec=await self._completed(submission.spec))
-        problems, _ = await self._judged(submission.tenant, submission.spec)
+        judged = await self._judged(submission.tenant, submission.spec)
+        problems = judged.problems or await self._beyond(submission, digest, judged.asked)
         if problems:
             known = (
                 None
@@ -201,12 +234,12 @@ class Intake:
                 else await self._ports.store.submission(submission.tenant, submission.key)
             )
             if known is None:
-                return Refused(problems=problems)
+                return Refused(problems=problems, relaxations=judged.relaxations)
             return await self._known(submission.tenant, known.workload_id, known.body_digest == digest)
         acceptance = self._acceptance(submission, digest)
         accepted = await self._accept(acceptance)
         if accepted.outcome is AcceptOutcome.CREATED:
-            return Submitted(workload=acceptance.workload, existed=False)
+            return Submitted(workload=acceptance.workload, existed=False, doubts=refusal.doubts(judged.asked))
         existed = accepted.outcome is AcceptOutcome.EXISTED
         return await self._known(submission.tenant, accepted.workload_id, existed)
 
@@ -254,40 +287,72 @@ class Intake:
             lease=self._ports.owner.lease_for_new() or Lease(),
             retry_of=submission.retry_of,
         )
+        quoted = () if submission.quote is None else (("quote", submission.quote.strip()),)
         event = Event(
             workload_id=workload.id,
             kind=EventKind.ACCEPTED,
             at_ms=now_ms,
             actor=submission.actor,
             to_state=str(workload.state),
-            data=(("spec_digest", workload.spec_digest),),
+            data=(("spec_digest", workload.spec_digest), *quoted),
         )
         return Acceptance(workload=workload, event=event, key=submission.key, body_digest=digest)
 
-    async def estimate(self, tenant: str, spec: Spec) -> Estimate:
-        """What would become of a spec now; also the dry run of a submit."""
+    async def estimate(
+        self, tenant: str, spec: Spec, *, body_digest: str | None = None, quote: str | None = None
+    ) -> Estimate:
+        """What would become of a spec now, a quote for it, and whether an earlier ``quote`` still holds; also the dry
+        run of a submit."""
+        digest = body_digest or self._ports.fingerprint.body_digest(spec)
         spec = await self._completed(spec)
-        problems, asked = await self._judged(tenant, spec)
-        plan = placement.place(asked, self._ports.offers(), seed="")
         await self._ports.offers.settled(LISTS_WITHIN_S)
-        best = plan.ranked[0] if plan.ranked else None
-        assumptions = [] if best is None else [best.cost_usd.reason]
+        judged = await self._judged(tenant, spec)
+        asked, offers = judged.asked, self._ports.offers()
+        plan = placement.place(asked, offers, seed="")
+        best = relaxations.best_ever(asked, offers)
+        expected = None if best is None else forecast.forecast(best.ranked, asked.demand, spec.repeat)
+        submission = Submission(tenant=tenant, spec=spec, key=None, actor="", quote=quote)
+        problems = judged.problems or await self._beyond(submission, digest, asked)
         return Estimate(
             demand=asked.demand,
             plan=plan,
-            cost_usd=None if best is None else best.cost_usd,
-            assumptions=(*assumptions, *asked.demand.reasons),
+            cost_usd=None if best is None else best.ranked.cost_usd,
+            assumptions=() if best is None else forecast.assumptions(best.ranked, asked.demand, spec.repeat),
             problems=problems,
             listed=_listed(asked, self._ports.offers.listed.table),
+            relaxations=judged.relaxations,
+            doubts=refusal.doubts(asked),
+            forecast=expected,
+            now=best is not None and best.now,
+            at_ms=asked.now_ms,
+            quote=None if problems or expected is None else await self._quote(tenant, digest, expected, asked.now_ms),
         )
+
+    async def _quote(self, tenant: str, digest: str, expected: Forecast, now_ms: int) -> Quote:
+        expires_ms = now_ms + int(self._ports.quote_s * SECOND_MS)
+        return quotes.issue(await self._quote_key(), tenant, digest, expected, expires_ms)
+
+    async def _beyond(self, submission: Submission, digest: str, asked: Asked) -> tuple[Problem, ...]:
+        """How the world has moved beyond the quote of a submission, if it came with one."""
+        if submission.quote is None:
+            return ()
+        terms = quotes.read(await self._quote_key(), submission.tenant, submission.quote)
+        best = relaxations.best_ever(asked, self._ports.offers())
+        expected = None if best is None else forecast.forecast(best.ranked, asked.demand, asked.spec.repeat)
+        return quotes.judge(terms, digest, expected, asked.now_ms)
+
+    async def _quote_key(self) -> bytes:
+        if self._key is None:
+            self._key = await self._ports.store.secret(QUOTE_KEY)
+        return self._key
 
     async def match(self, tenant: str, spec: Spec, drops_max: int) -> Match:
         """What becomes of every offer that is known, price lists included, when it is held against a spec."""
         spec = await self._completed(spec)
         market = self._ports.offers
         await market.settled(LISTS_WITHIN_S)
-        problems, asked = await self._judged(tenant, spec)
-        table, listed = market.everything(), market.listed.table
+        judged = await self._judged(tenant, spec)
+        asked, table, listed = judged.asked, market.everything(), market.listed.table
 
         def held() -> Match:
             return Match(
@@ -296,7 +361,7 @@ class Intake:
                 considered=len(table),
                 listed=_listed(asked, listed),
                 drops=placement.why_not(asked, table, drops_max),
-                problems=problems,
+                problems=judged.problems,
             )
 
         return await asyncio.to_thread(held)  # a sentence for each of a thousand offers takes a while
@@ -321,25 +386,31 @@ class Intake:
             return spec
         return await asyncio.to_thread(self._ports.complete, spec)
 
-    async def _judged(self, tenant: str, spec: Spec) -> tuple[tuple[Problem, ...], Asked]:
-        """Everything that is wrong with a spec here and now, and what offers are to be measured against."""
+    async def _judged(self, tenant: str, spec: Spec) -> Judged:
+        """Everything that is wrong with a spec here and now, told once for each field, and what would help."""
         now_ms = self._ports.clock.now_ms()
         if spec.inputs or spec.model is not None:
             problems = await asyncio.to_thread(self._ports.check, spec)
         else:
             problems = self._ports.check(spec)
         lessons = self._ports.owner.lessons()
-        demand = sizing.size(spec, tenant=tenant, lessons=lessons)
+        resize = partial(sizing.size, tenant=tenant, lessons=lessons)
         asked = Asked(
             spec=spec,
-            demand=demand,
+            demand=resize(spec),
             now_ms=now_ms,
             experience=lessons.experience,
             blocks=blocking.blocks(lessons, tenant, now_ms),
         )
-        offers = self._ports.offers()
-        never = placement.refusals(asked, offers) if len(offers) and not placement.feasible(asked, offers) else ()
-        return (*problems, *admission.admit(spec, now_ms), *never), asked
+        own, offers = (*problems, *admission.admit(spec, now_ms)), self._ports.offers()
+        if not len(offers) or placement.feasible(asked, offers):
+            return Judged(asked=asked, problems=own)
+        # In a thread: what would help takes a few decisions over all offers.
+        listed = self._ports.offers.listed.table
+        refused = await asyncio.to_thread(refusal.refuse, asked, offers, listed, resize)
+        told = {problem.field for problem in own}
+        more = tuple(problem for problem in refused.problems if problem.field not in told)
+        return Judged(asked=asked, problems=(*own, *more), relaxations=refused.relaxations)
 
     async def cancel(self, tenant: str, workload_id: str, actor: str) -> StopOutcome | None:
         """Ask for an end, durably; ``None`` when there is no such workload. Repeating it changes nothing."""

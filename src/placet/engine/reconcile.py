@@ -6,7 +6,6 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
 import structlog
 
 from placet.domain.allocations import Observation, PermitRequest, Phase, ResolvedInput
@@ -499,14 +498,9 @@ class Reconciler:
 
     def _free_slots(self) -> int:
         """About how many more workloads could be placed at this moment."""
-        offers = self._offers()
         placing = sum(1 for owned in self._owned.values() if owned.adopted)
-        if np.isnan(offers.free_slots).any():
-            return self._options.batch_max
-        by_place: dict[tuple[int, int], float] = {}
-        for place in zip(offers.provider.tolist(), offers.region.tolist(), offers.free_slots.tolist(), strict=True):
-            by_place[place[:2]] = max(by_place.get(place[:2], 0.0), place[2])
-        return max(int(sum(by_place.values())) - placing, 0)
+        slots = self._offers().slots_left
+        return self._options.batch_max if slots is None else max(slots - placing, 0)
 
     def _permit_wanted(self, request: PermitRequest) -> None:
         owned = self._owned.get(request.tag.workload_id)

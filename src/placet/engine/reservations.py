@@ -30,22 +30,30 @@ class Reservations:
         self._open: dict[str, Launch] = {}
         self._places: dict[tuple[str, str], _Taken] = {}
         self._gpus: dict[str, int] = {}
+        self._told: tuple[OfferTable, OfferTable] | None = None
 
     def take(self, launch: Launch) -> None:
         """Reserve for a submit. Idempotent by the launch's key."""
         if launch.key not in self._open:
             self._open[launch.key] = launch
+            self._told = None
             self._count(launch, 1)
 
     def give_back(self, launch: Launch) -> None:
         """The submit is answered: from here the provider's own figures count. Idempotent."""
         if self._open.pop(launch.key, None) is not None:
+            self._told = None
             self._count(launch, -1)
 
     def less(self, table: OfferTable) -> OfferTable:
-        """The offers without what is reserved of them."""
+        """The offers without what is reserved of them; the same value while nothing changes."""
         if not self._open:
             return table
+        if self._told is None or self._told[0] is not table:
+            self._told = (table, self._less(table))
+        return self._told[1]
+
+    def _less(self, table: OfferTable) -> OfferTable:
         slots, cores, memory = table.free_slots.copy(), table.free_cpu_cores.copy(), table.free_memory_bytes.copy()
         gpus = table.free_gpus.copy()
         for (provider, region), taken in self._places.items():

@@ -63,6 +63,12 @@ class Store(Protocol):
     async def deployment_id(self) -> str:
         """The random id of this database, made when the schema was."""
 
+    async def secret(self, name: str) -> bytes:
+        """32 random bytes that belong to this name in this database, made when they are first asked for.
+
+        Whoever asks gets the same, and no other name does.
+        """
+
     async def accept(self, acceptance: Acceptance) -> Accepted:
         """Create the workload, its key and its event in one flushed transaction, or say which one exists."""
 

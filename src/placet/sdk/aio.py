@@ -54,24 +54,34 @@ class AsyncClient:
     # Submitting
 
     async def submit(
-        self, spec: Spec | None = None, *, key: str | None = None, **inline: Unpack[InlineFields]
+        self,
+        spec: Spec | None = None,
+        *,
+        key: str | None = None,
+        quote: str | None = None,
+        **inline: Unpack[InlineFields],
     ) -> "AsyncWorkload":
         """Submit a spec: a path, a mapping, or keyword arguments (see ``placet.submit``).
+
+        ``quote`` is the text of an estimate's quote: refused if the world has moved beyond it.
 
         Raises:
             SpecError, InvalidSpec: the workload was not accepted; every mistake is listed in ``problems``.
         """
-        return await self.submit_document(document_of(spec, inline), key=key)
+        return await self.submit_document(document_of(spec, inline), key=key, quote=quote)
 
-    async def submit_document(self, document: Document, *, key: str | None = None) -> "AsyncWorkload":
+    async def submit_document(
+        self, document: Document, *, key: str | None = None, quote: str | None = None
+    ) -> "AsyncWorkload":
         """Submit a document as it is; without a key, one is made, so that repeating after a fault is safe."""
-        return AsyncWorkload(
-            self, await self._transport.send(calls.submit(document, new_key() if key is None else key))
-        )
+        view = await self._transport.send(calls.submit(document, new_key() if key is None else key, quote))
+        return AsyncWorkload(self, view)
 
-    async def dry_run(self, spec: Spec | None = None, **inline: Unpack[InlineFields]) -> api.DryRunView:
+    async def dry_run(
+        self, spec: Spec | None = None, *, quote: str | None = None, **inline: Unpack[InlineFields]
+    ) -> api.DryRunView:
         """Would it be accepted, and how was it understood?"""
-        return await self._transport.send(calls.dry_run(document_of(spec, inline)))
+        return await self._transport.send(calls.dry_run(document_of(spec, inline), quote))
 
     async def estimate(self, spec: Spec | None = None, **inline: Unpack[InlineFields]) -> api.EstimateView:
         """What would happen, and what it may cost."""

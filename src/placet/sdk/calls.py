@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 from urllib.parse import quote
 
@@ -22,16 +23,15 @@ JSON_BODY = (("content-type", "application/json"),)
 RAW_BYTES = (("accept", "application/octet-stream"),)
 
 
-def submit(document: Document, key: str) -> Call[api.WorkloadView]:
+def submit(document: Document, key: str, quote: str | None = None) -> Call[api.WorkloadView]:
     """Submit; the key makes it safe to repeat."""
-    return Call(request=_post(BASE, document, key), read=_as(api.WorkloadView))
+    return Call(request=replace(_post(BASE, document, key), query=_quoted(quote)), read=_as(api.WorkloadView))
 
 
-def dry_run(document: Document) -> Call[api.DryRunView]:
+def dry_run(document: Document, quote: str | None = None) -> Call[api.DryRunView]:
     """Ask whether it would be accepted."""
-    request = Request(
-        method="POST", path=BASE, query=(("dry_run", "true"),), headers=JSON_BODY, body=_encoded(document)
-    )
+    query = (("dry_run", "true"), *_quoted(quote))
+    request = Request(method="POST", path=BASE, query=query, headers=JSON_BODY, body=_encoded(document))
     return Call(request=request, read=_as(api.DryRunView))
 
 
@@ -220,6 +220,10 @@ def _one(workload_id: str, below: str = "", query: tuple[tuple[str, str], ...] =
 def _post(path: str, document: Document, key: str) -> Request:
     headers = (*JSON_BODY, ("idempotency-key", key))
     return Request(method="POST", path=path, headers=headers, body=_encoded(document))
+
+
+def _quoted(quote: str | None) -> tuple[tuple[str, str], ...]:
+    return () if quote is None else (("quote", quote),)
 
 
 def _epoch(epoch: int | None) -> list[tuple[str, str]]:

@@ -58,21 +58,33 @@ class Client:
 
     # Submitting
 
-    def submit(self, spec: Spec | None = None, *, key: str | None = None, **inline: Unpack[InlineFields]) -> "Workload":
+    def submit(
+        self,
+        spec: Spec | None = None,
+        *,
+        key: str | None = None,
+        quote: str | None = None,
+        **inline: Unpack[InlineFields],
+    ) -> "Workload":
         """Submit a spec: a path, a mapping, or keyword arguments (see ``placet.submit``).
+
+        ``quote`` is the text of an estimate's quote: refused if the world has moved beyond it.
 
         Raises:
             SpecError, InvalidSpec: the workload was not accepted; every mistake is listed in ``problems``.
         """
-        return self.submit_document(document_of(spec, inline), key=key)
+        return self.submit_document(document_of(spec, inline), key=key, quote=quote)
 
-    def submit_document(self, document: Document, *, key: str | None = None) -> "Workload":
+    def submit_document(self, document: Document, *, key: str | None = None, quote: str | None = None) -> "Workload":
         """Submit a document as it is; without a key, one is made, so that repeating after a fault is safe."""
-        return Workload(self, self._transport.send(calls.submit(document, new_key() if key is None else key)))
+        view = self._transport.send(calls.submit(document, new_key() if key is None else key, quote))
+        return Workload(self, view)
 
-    def dry_run(self, spec: Spec | None = None, **inline: Unpack[InlineFields]) -> api.DryRunView:
+    def dry_run(
+        self, spec: Spec | None = None, *, quote: str | None = None, **inline: Unpack[InlineFields]
+    ) -> api.DryRunView:
         """Would it be accepted, and how was it understood?"""
-        return self._transport.send(calls.dry_run(document_of(spec, inline)))
+        return self._transport.send(calls.dry_run(document_of(spec, inline), quote))
 
     def estimate(self, spec: Spec | None = None, **inline: Unpack[InlineFields]) -> api.EstimateView:
         """What would happen, and what it may cost."""

@@ -15,6 +15,10 @@ ClientError
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from placet.contract.forecasts import RelaxationView
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +44,7 @@ class Refused:
     fix: str = ""
     request_id: str = ""
     problems: tuple[ProblemView, ...] = ()
+    relaxations: "tuple[RelaxationView, ...]" = ()
     workload_id: str | None = None
     retry_after_s: float | None = None
 
@@ -97,6 +102,11 @@ class ApiError(ClientError):
     @property
     def problems(self) -> tuple[ProblemView, ...]:
         return self.refused.problems
+
+    @property
+    def relaxations(self) -> "tuple[RelaxationView, ...]":
+        """What would make the spec feasible, with price and start."""
+        return self.refused.relaxations
 
     @property
     def request_id(self) -> str:

@@ -3,12 +3,16 @@
 import json
 import random
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from placet import __version__
 from placet.sdk.errors import ClientError, ProblemView, Refused, UnexpectedReply, error_for
+
+if TYPE_CHECKING:
+    from placet.contract.forecasts import RelaxationView
 
 T = TypeVar("T")
 
@@ -108,10 +112,22 @@ def refusal(reply: Reply) -> ClientError:
             fix=str(told.get("fix") or ""),
             request_id=str(told.get("request_id") or reply.headers.get(REQUEST_ID_HEADER, "")),
             problems=tuple(problem_view(problem) for problem in told.get("errors") or () if isinstance(problem, dict)),
+            relaxations=tuple(relaxations(told.get("relaxations"))),
             workload_id=told.get("workload_id") if isinstance(told.get("workload_id"), str) else None,
             retry_after_s=retry_after_s(reply),
         )
     )
+
+
+def relaxations(told: object) -> Iterator["RelaxationView"]:
+    """The ways out of a refusal; what cannot be read is left out, for the problems tell of it in words."""
+    if not isinstance(told, list) or not told:
+        return
+    from placet.contract.forecasts import RelaxationView  # few refusals have any
+
+    for one in told:
+        with suppress(ValueError):
+            yield RelaxationView.model_validate(one)
 
 
 def problem_view(told: Mapping[str, object]) -> ProblemView:

@@ -9,7 +9,7 @@ from placet.domain.blocks import Block
 from placet.domain.decisions import Choice, Known
 from placet.domain.offers import Offer
 from placet.engine.queries import Explained, Explanation
-from placet.server import mapping, problems
+from placet.server import forecasts, mapping, problems
 from placet.server.asking import Asked, asked
 from placet.server.doors import Doors, no_workload, reply, workload_id_of
 from placet.server.table import Door, Route, principal_of
@@ -87,7 +87,7 @@ def _decision(held: Explained) -> views.DecisionView:
 def _choice(held: Choice, offer: Offer) -> views.ChoiceView:
     return views.ChoiceView(
         offer=mapping.offer(offer),
-        cost_usd=mapping.bracket(held.cost_usd),
+        cost_usd=forecasts.bracket(held.cost_usd),
         score=str(held.score),
         parts=dict(held.parts),
     )
@@ -125,7 +125,7 @@ def _what_if(held: WhatIf) -> views.WhatIfView:
     return views.WhatIfView(
         change=held.change,
         offer_id=None if best is None else best.offer_id,
-        cost_usd=None if best is None else mapping.bracket(best.cost_usd),
+        cost_usd=None if best is None else forecasts.bracket(best.cost_usd),
         same=held.same,
     )
 

@@ -1,7 +1,6 @@
 """From the domain to the contract, and nothing else. What is not mapped here does not leave the server."""
 
 from collections.abc import Callable, Sequence
-from decimal import Decimal
 from urllib.parse import quote
 
 from placet.contract import api
@@ -9,11 +8,13 @@ from placet.contract.canonical import spec_digest as spec_digest
 from placet.contract.render import render as render
 from placet.domain.account import Account
 from placet.domain.failures import MEANINGS, Failure
-from placet.domain.offers import Demand, Drop, Interval, Offer, Plan, Ranked
+from placet.domain.offers import Demand, Drop, Offer, Plan, Ranked
 from placet.domain.problems import Problem
 from placet.domain.records import Artifact, Attempt, Event, PlacementNote, Record, Token, Workload
 from placet.domain.units import format_instant as format_instant
 from placet.engine.intake import Estimate, StopOutcome
+from placet.server import forecasts
+from placet.server.forecasts import money as money
 from placet.stages.memory.splitting import USUAL_MEMORIES_BYTES, smallest_split
 from placet.stages.memory.values import MemoryEstimate, Span
 
@@ -110,6 +111,7 @@ def placement(note: PlacementNote) -> api.PlacementView:
         score=dict(note.parts),
         dropped=dict(note.dropped),
         why=list(note.reasons),
+        forecast=None if note.forecast is None else forecasts.forecast(note.forecast),
     )
 
 
@@ -219,15 +221,22 @@ def estimate(
     held: Estimate, warnings: Sequence[Problem], spec_digest: str, stale: Callable[[Offer], bool]
 ) -> api.EstimateView:
     """What would happen."""
+    expected, from_ms = held.forecast, held.at_ms if held.now else None
     return api.EstimateView(
         accepted=not held.problems,
         demand=demand(held.demand),
         plan=plan(held.plan),
         listed=[ranked(one, stale=stale(one.offer)) for one in held.listed],
-        cost_usd=interval(held.cost_usd),
+        cost_usd=forecasts.interval(held.cost_usd),
+        forecast=None if expected is None else forecasts.forecast(expected),
+        now=held.now,
+        starts_at=None if expected is None else forecasts.moments(from_ms, expected.start_s),
+        finishes_at=None if expected is None else forecasts.moments(from_ms, expected.finish_s),
+        quote=None if held.quote is None else forecasts.quote(held.quote),
         assumptions=list(held.assumptions),
         problems=[problem(one) for one in held.problems],
-        warnings=[problem(one) for one in warnings],
+        relaxations=[forecasts.relaxation(one) for one in held.relaxations],
+        warnings=[problem(one) for one in (*warnings, *held.doubts)],
         spec_digest=spec_digest,
     )
 
@@ -269,7 +278,7 @@ def demand(held: Demand) -> api.DemandView:
         memory_bytes=held.memory_bytes,
         disk_bytes=held.disk_bytes,
         nodes=held.nodes,
-        runtime_s=interval(held.runtime_s),
+        runtime_s=forecasts.interval(held.runtime_s),
         reasons=list(held.reasons),
     )
 
@@ -290,7 +299,7 @@ def ranked(held: Ranked, *, stale: bool = False) -> api.RankedView:
     """An offer that fits."""
     return api.RankedView(
         offer=offer(held.offer, stale=stale),
-        cost_usd=bracket(held.cost_usd),
+        cost_usd=forecasts.bracket(held.cost_usd),
         score=str(held.score),
         parts=dict(held.parts),
     )
@@ -304,16 +313,6 @@ def drop(held: Drop) -> api.DropView:
         fate=held.verdict.fate.value,
         reason=held.verdict.reason,
     )
-
-
-def interval(held: Interval | None) -> api.IntervalView | None:
-    """A bracketed quantity, if there is one."""
-    return None if held is None else bracket(held)
-
-
-def bracket(held: Interval) -> api.IntervalView:
-    """A bracketed quantity."""
-    return api.IntervalView(low=money(held.low), likely=money(held.likely), high=money(held.high), reason=held.reason)
 
 
 def account(held: Account) -> api.AccountView:
@@ -360,8 +359,3 @@ def token(held: Token) -> api.TokenView:
 def instant(at_ms: int | None) -> str | None:
     """A time, if there is one."""
     return None if at_ms is None else format_instant(at_ms)
-
-
-def money(amount: Decimal) -> str:
-    """Plain digits, never an exponent."""
-    return format(amount, "f")

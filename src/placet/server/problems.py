@@ -13,6 +13,7 @@ MEDIA_TYPE = "application/problem+json"
 TYPE_BASE = "urn:placet:problem:"
 
 INVALID_SPEC = CODES["invalid_spec"]
+QUOTES = {code: CODES[code] for code in ("bad_quote", "quote_expired", "quote_exceeded", "quote_spec_changed")}
 BAD_REQUEST = CODES["bad_request"]
 BAD_KEY = CODES["bad_idempotency_key"]
 UNAUTHORIZED = CODES["unauthorized"]
@@ -39,7 +40,7 @@ class Refusal(Exception):
     fix: str = ""
     problems: Sequence[Problem] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
-    extra: Mapping[str, str] = field(default_factory=dict)
+    extra: Mapping[str, object] = field(default_factory=dict)
 
 
 def document(refusal: Refusal, request_id: str) -> dict[str, object]:
@@ -54,6 +55,7 @@ def document(refusal: Refusal, request_id: str) -> dict[str, object]:
         "fix": refusal.fix or code.remedy,
         "request_id": request_id,
         "errors": [problem_document(problem) for problem in refusal.problems],
+        "relaxations": [],
     }
     return told | dict(refusal.extra)
 

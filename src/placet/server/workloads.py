@@ -12,7 +12,7 @@ from placet.contract.parse import Parsed
 from placet.domain.records import Record, WorkloadFilter
 from placet.domain.states import WorkloadState
 from placet.engine.intake import Conflict, NotFinal, Refused, Submission, Submitted
-from placet.server import mapping, problems
+from placet.server import forecasts, mapping, problems
 from placet.server.asking import Asked, asked
 from placet.server.documents import SPEC_BODY, read_spec
 from placet.server.doors import Doors, actor_of, no_workload, reply, workload_id_of
@@ -20,6 +20,7 @@ from placet.server.table import SPEC_BODY_MAX, Door, Repeat, Route, idempotency_
 from placet.server.tokens import Scope
 
 LIST_MAX = 200
+QUOTE_MAX = 200
 BASE = "/v1/workloads"
 ONE = BASE + "/{workload_id}"
 ABSENT = (problems.NOT_FOUND,)
@@ -55,6 +56,9 @@ class SubmitAsked(Asked):
     dry_run: Annotated[bool, BeforeValidator(_flag)] = Field(
         False, description="Only say whether it would be accepted."
     )
+    quote: str | None = Field(
+        None, description="A quote of an estimate; refused if the world has moved beyond it.", max_length=QUOTE_MAX
+    )
 
 
 class Workloads:
@@ -80,36 +84,39 @@ class Workloads:
 
     async def submit(self, request: Request) -> Response:
         """Accept durably, once for a key; or, as a dry run, say what would happen."""
-        principal, dry_run = principal_of(request), asked(request, SubmitAsked).dry_run
+        principal, how = principal_of(request), asked(request, SubmitAsked)
         key = idempotency_key(request)
         parsed = await read_spec(request, self._doors.clock.now_ms())
-        if dry_run:
-            return await self._dry_run(principal.tenant, parsed)
+        if how.dry_run:
+            return await self._dry_run(principal.tenant, parsed, how.quote)
         submission = Submission(
             tenant=principal.tenant,
             spec=parsed.spec,
             key=key or client_request_id(parsed.spec),
             actor=actor_of(request),
             body_digest=parsed.body_digest,
+            quote=how.quote,
         )
         return _submitted(await self._doors.intake.submit(submission), parsed)
 
-    async def _dry_run(self, tenant: str, parsed: Parsed) -> Response:
-        estimate = await self._doors.intake.estimate(tenant, parsed.spec)
+    async def _dry_run(self, tenant: str, parsed: Parsed, quote: str | None) -> Response:
+        estimate = await self._doors.intake.estimate(tenant, parsed.spec, body_digest=parsed.body_digest, quote=quote)
         return reply(
             api.DryRunView(
                 accepted=not estimate.problems,
                 spec=mapping.render(parsed.spec),
                 spec_digest=mapping.spec_digest(parsed.spec),
                 problems=[mapping.problem(one) for one in estimate.problems],
-                warnings=[mapping.problem(one) for one in parsed.warnings],
+                relaxations=[forecasts.relaxation(one) for one in estimate.relaxations],
+                warnings=[mapping.problem(one) for one in (*parsed.warnings, *estimate.doubts)],
             )
         )
 
     async def estimate(self, request: Request) -> Response:
         """What would become of a spec now, and what it may cost; nothing is done."""
         parsed = await read_spec(request, self._doors.clock.now_ms())
-        estimate = await self._doors.intake.estimate(principal_of(request).tenant, parsed.spec)
+        tenant = principal_of(request).tenant
+        estimate = await self._doors.intake.estimate(tenant, parsed.spec, body_digest=parsed.body_digest)
         digest = mapping.spec_digest(parsed.spec)
         return reply(mapping.estimate(estimate, parsed.warnings, digest, self._doors.queries.stale))
 
@@ -192,7 +199,7 @@ def _submitted(outcome: Submitted | Refused | Conflict, parsed: Parsed | None) -
         case Submitted():
             view = mapping.workload(
                 Record(workload=outcome.workload),
-                warnings=() if parsed is None else parsed.warnings,
+                warnings=(*(() if parsed is None else parsed.warnings), *outcome.doubts),
                 existed=outcome.existed,
             )
             return reply(view, 200 if outcome.existed else 201, {"location": f"{BASE}/{outcome.workload.id}"})
@@ -203,8 +210,15 @@ def _submitted(outcome: Submitted | Refused | Conflict, parsed: Parsed | None) -
 
 
 def _refusal(refused: Refused) -> problems.Refusal:
-    detail = refused.problems[0].what if refused.problems else ""
-    return problems.Refusal(problems.INVALID_SPEC, detail=detail, problems=refused.problems)
+    first = refused.problems[0] if refused.problems else None
+    code = problems.QUOTES.get(first.code, problems.INVALID_SPEC) if first is not None else problems.INVALID_SPEC
+    ways = [forecasts.relaxation(one).model_dump() for one in refused.relaxations]
+    return problems.Refusal(
+        code,
+        detail="" if first is None else first.what,
+        problems=refused.problems,
+        extra={"relaxations": ways} if ways else {},
+    )
 
 
 def _label(pair: str) -> tuple[str, str]:
@@ -234,7 +248,7 @@ SUBMIT = Door(
     body_max=SPEC_BODY_MAX,
     status=201,
     reply=api.WorkloadView,
-    refusals=(*KEYED, problems.MEDIA, problems.TOO_LARGE),
+    refusals=(*KEYED, *problems.QUOTES.values(), problems.MEDIA, problems.TOO_LARGE),
     extra={"requestBody": SPEC_BODY, "parameters": [_KEY_PARAMETER]},
 )
 ESTIMATE = Door(

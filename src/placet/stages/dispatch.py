@@ -6,6 +6,7 @@ from placet.domain.allocations import Launch, ResolvedInput, Tag
 from placet.domain.offers import Demand, Plan
 from placet.domain.records import Attempt, Event, EventKind, Intent, PlacementNote, Workload
 from placet.domain.states import AttemptState, IntentState, IntentVerb
+from placet.stages.forecast import forecast
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +58,7 @@ def dispatch(
         gpu_model=best.offer.gpu.model if best.offer.gpu else "",
         capacity_type=str(best.offer.capacity_type),
         kind=demand.kind,
+        forecast=forecast(best, demand, workload.spec.repeat) if epoch == 1 else None,
     )
     attempt = Attempt(
         workload_id=workload.id,

@@ -8,7 +8,7 @@ from itertools import islice
 import numpy as np
 
 from placet.domain.offer_table import Bits, OfferTable
-from placet.domain.offers import Drop, Fate, Offer, Plan, Ranked, Verdict
+from placet.domain.offers import Drop, Fate, Offer, Outlook, Plan, Ranked, Verdict
 from placet.domain.problems import Problem
 from placet.stages.exploring import explored
 from placet.stages.filters import ALL_FILTERS, NEVER_FILTERS, Asked, Filter
@@ -27,7 +27,7 @@ def place(asked: Asked, table: OfferTable, *, seed: str) -> Plan:
     fits, dropped = _sieve(asked, table)
     total = sum(drops.count for drops in dropped)
     left = len(table) - total
-    ranked = _ranked(asked, *explored(asked, best_of(asked, table, fits, left, seed), seed)) if left else ()
+    ranked = ranked_of(asked, *explored(asked, best_of(asked, table, fits, left, seed), seed)) if left else ()
     fate = _fate(bool(ranked), dropped)
     shown = _shown(asked, table, dropped, fate)
     return Plan(
@@ -70,9 +70,12 @@ def _fate(fits: bool, dropped: Sequence[_Dropped]) -> Fate:
     return Fate.NOT_NOW if any(drops.check.fate is Fate.NOT_NOW for drops in dropped) else Fate.NEVER
 
 
-def _ranked(asked: Asked, best: Best, explores: bool) -> tuple[Ranked, ...]:
+def ranked_of(asked: Asked, best: Best, explores: bool = False) -> tuple[Ranked, ...]:
+    """The best offers as values, with their scores, costs and what is believed of them; ``explores`` when the first is
+    so because little is known of it."""
     columns = [(name, values.tolist()) for name, values in best.scores.parts.items()]
     totals, expected = best.scores.total.tolist(), best.scores.expected_usd.tolist()
+    outlooks = _outlooks(best)
     made = []
     for row, total in enumerate(totals):
         offer = best.offers.offer(row)
@@ -85,9 +88,21 @@ def _ranked(asked: Asked, best: Best, explores: bool) -> tuple[Ranked, ...]:
                 cost_usd=cost_interval(asked, offer, expected[row]),
                 score=Decimal(_plain(total)),
                 parts=parts or ((str(asked.spec.objective), "0"),),
+                outlook=outlooks[row],
             )
         )
     return tuple(made)
+
+
+def _outlooks(best: Best) -> list[Outlook]:
+    """A ninth decile that the source itself states is believed as long as it is above our median."""
+    believed, stated = best.scores.believed, best.offers.startup_p90_s
+    high = np.where(stated > believed.startup_s, stated, believed.startup_high_s)
+    columns = (believed.start_share, believed.startup_s, high, believed.losses_per_hour)
+    return [
+        Outlook(start_share=share, startup_s=startup_s, startup_p90_s=high_s, losses_per_hour=losses)
+        for share, startup_s, high_s, losses in zip(*(column.tolist() for column in columns), strict=True)
+    ]
 
 
 def _plain(value: float) -> str:

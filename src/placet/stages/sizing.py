@@ -45,7 +45,17 @@ def size(spec: Spec, *, tenant: str = "", lessons: Lessons = NO_LESSONS) -> Dema
         runtime_s=runtime_s,
         reasons=(*reasons, *gpus.reasons),
         kind=kind,
+        usual_s=_usual(spec, history),
     )
+
+
+def _usual(spec: Spec, history: History | None) -> Interval | None:
+    """What equal workloads took, each decile cut at the declared limit."""
+    limit, known = spec.constraints.runtime_s, None if history is None else history.runtime_s
+    if known is None or limit is None:
+        return known
+    low, likely, high = (min(part, limit) for part in (known.low, known.likely, known.high))
+    return Interval(low=low, likely=likely, high=high, reason=known.reason)
 
 
 def _runtime(spec: Spec, history: History | None) -> Interval | None:

@@ -121,3 +121,13 @@ def test_what_follows_from_the_words_is_shared_with_a_part_and_the_rest_is_not()
     assert part.of_words is table.of_words is busy.of_words
     assert busy.derived is table.derived
     assert part.derived is not table.derived
+
+
+def test_the_offers_of_a_place_share_its_slots() -> None:
+    here = [replace(OFFER, id=name, free=Free(slots=3)) for name in "ab"]
+    there = replace(OFFER, id="c", region="there", free=Free(slots=2))
+    table = OfferTable.of([*here, there])
+    assert table.slots_left == 5
+    assert table.with_free({"free_slots": table.free_slots - 1}).slots_left == 3
+    assert OfferTable.of([*here, replace(there, free=Free())]).slots_left is None
+    assert OfferTable.of([]).slots_left == 0

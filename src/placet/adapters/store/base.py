@@ -1,6 +1,7 @@
 """The Store port over any of the engines: values in, rows to the writer, rows from the readers, values out."""
 
 import asyncio
+import secrets
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TypeVar
@@ -29,6 +30,8 @@ from placet.domain.states import WorkloadState
 from placet.ports.store import Claim, Submission
 
 T = TypeVar("T")
+
+SECRET, SECRET_BYTES = "secret:", 32
 
 
 class SqlStore:
@@ -67,6 +70,16 @@ class SqlStore:
     async def deployment_id(self) -> str:
         rows = await self._readers.read(lambda link: link.rows(link.sql.meta_value, name=DEPLOYMENT))
         return text(rows[0][0])
+
+    async def secret(self, name: str) -> bytes:
+        known = SECRET + name
+
+        def act(link: Link) -> tuple[str, tuple[str, ...]]:
+            link.run_all(link.sql.meta_put, [{"name": known, "value": secrets.token_hex(SECRET_BYTES)}])
+            return text(link.rows(link.sql.meta_value, name=known)[0][0]), ()
+
+        rows = await self._readers.read(lambda link: link.rows(link.sql.meta_value, name=known))
+        return bytes.fromhex(text(rows[0][0]) if rows else await self._do(act, flush=True))
 
     # Writes
 

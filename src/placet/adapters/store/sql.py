@@ -416,6 +416,10 @@ class Statements:
         return self._compiled(latest.limit(bindparam("limit")))
 
     @cached_property
+    def meta_put(self) -> Statement:
+        return self._insert_new(meta)
+
+    @cached_property
     def meta_value(self) -> Statement:
         return self._compiled(select(meta.c.value).where(meta.c.name == bindparam("name")))
 

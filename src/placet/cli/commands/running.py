@@ -38,6 +38,9 @@ def run(
     context: typer.Context,
     document: Document,
     key: Annotated[str | None, typer.Option(help="Idempotency key: the same key is the same workload.")] = None,
+    quote: Annotated[
+        str | None, typer.Option(help="A quote of `placet estimate`; refused if the world moved beyond it.")
+    ] = None,
     on_interrupt: Annotated[
         OnInterrupt, typer.Option(help="What Ctrl-C does; without a terminal, `ask` means `detach`.")
     ] = OnInterrupt.ASK,
@@ -53,7 +56,7 @@ def run(
     options: Options = context.obj
     output = Output(options)
     with _interruptible(), _server(options) as client:
-        workload = client.submit_document(document, key=key)
+        workload = client.submit_document(document, key=key, quote=quote)
         if not quiet:
             note(f"placet: {workload.id} accepted" + (" earlier" if workload.view.existed else ""), style="dim")
         screen = LogScreen(stdout_is_taken=output.json) if logs else None

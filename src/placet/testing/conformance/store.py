@@ -536,6 +536,16 @@ class StoreContract(OwnershipContract):
         assert (await loaded(again, workload.id)).workload == workload
         await again.close()
 
+    async def test_a_secret_is_made_once_for_everybody(self, store: Store, opener: Opener) -> None:
+        other = await opener()
+        both = await asyncio.gather(*(one.secret("quotes") for one in (store, other, store, other)))
+        assert len(set(both)) == 1
+        assert len(both[0]) == 32
+        assert await store.secret("something else") != both[0]
+        await store.close()
+        assert await other.secret("quotes") == both[0]
+        await other.close()
+
     async def test_a_caller_that_goes_away_harms_nobody(self, store: Store) -> None:
         gone = asyncio.ensure_future(store.accept(acceptance_of(new_workload(1))))
         await asyncio.wait({gone}, timeout=0)

@@ -1,0 +1,22 @@
+"""A price that was named and holds for a while."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """What a quote promises: until ``expires_ms`` a spec of this ``mark`` is accepted as long as nine of ten like it
+    are expected to cost at most ``bound_usd``."""
+
+    mark: bytes
+    bound_usd: Decimal
+    expires_ms: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quote:
+    """The terms, and the text that stands for them."""
+
+    text: str
+    terms: Terms

@@ -1,0 +1,140 @@
+"""Quotes over a running engine: what was quoted is accepted while it holds, and refused once the world has moved."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from placet.adapters.ambient import SystemClock
+from placet.domain.offers import Availability, Offer
+from placet.domain.records import EventKind
+from placet.domain.spec import CapacityType, Constraints, Spec
+from placet.engine.intake import Estimate, Refused, Submission, Submitted
+from placet.testing.scripted import Script, ScriptedProvider
+from tests.support.worlds import TENANT, ControlPlane, always, process, start
+
+pytestmark = pytest.mark.anyio
+DEAR = replace(process(), constraints=Constraints(runtime_s=Decimal(3600)))
+
+
+class Priced(ScriptedProvider):
+    """Its one offer can be had at another price, or not at all."""
+
+    shown: Sequence[Offer] | None = None
+
+    def offers(self) -> Sequence[Offer]:
+        return super().offers() if self.shown is None else self.shown
+
+    def show(self, **changes: object) -> None:
+        self.shown = tuple(replace(offer, **changes) for offer in super().offers())  # type: ignore[arg-type]  # fields by name
+
+
+@pytest.fixture
+async def provider() -> Priced:
+    provider = Priced(SystemClock(), always(Script()))
+    provider.show(price_usd_per_hour=Decimal(2))
+    return provider
+
+
+@pytest.fixture
+async def plane(tmp_path: Path, provider: Priced) -> AsyncIterator[ControlPlane]:
+    plane = await start(f"sqlite:///{tmp_path / 'placet.db'}", tmp_path, provider)
+    yield plane
+    await plane.reconciler.stop()
+    await plane.loop
+    await plane.store.close()
+
+
+async def estimated(plane: ControlPlane, spec: Spec = DEAR) -> Estimate:
+    return await plane.intake.estimate(TENANT, spec)
+
+
+async def submitted(plane: ControlPlane, quote: str | None, spec: Spec = DEAR, *, key: str | None = None,
+                    tenant: str = TENANT) -> Submitted | list[str]:  # fmt: skip
+    outcome = await plane.intake.submit(Submission(tenant=tenant, spec=spec, key=key, actor="test", quote=quote))
+    if isinstance(outcome, Refused):
+        return [problem.code for problem in outcome.problems]
+    assert isinstance(outcome, Submitted)
+    return outcome
+
+
+async def test_a_quote_that_holds_is_accepted_and_noted(plane: ControlPlane) -> None:
+    estimate = await estimated(plane)
+    assert estimate.forecast is not None
+    assert estimate.quote is not None
+    assert estimate.forecast.cost_usd.p50 <= estimate.forecast.cost_usd.p90 <= estimate.quote.terms.bound_usd
+    outcome = await submitted(plane, estimate.quote.text)
+    assert isinstance(outcome, Submitted)
+    [accepted] = [event for event in await plane.store.events(outcome.workload.id) if event.kind is EventKind.ACCEPTED]
+    assert ("quote", estimate.quote.text) in accepted.data
+
+
+async def test_it_falls_when_the_price_rises_and_holds_when_it_falls(plane: ControlPlane, provider: Priced) -> None:
+    quote = (await estimated(plane)).quote
+    assert quote is not None
+    provider.show(price_usd_per_hour=Decimal("2.20"))
+    assert await submitted(plane, quote.text) == ["quote_exceeded"]
+    dry = await plane.intake.estimate(TENANT, DEAR, quote=quote.text)
+    assert [problem.code for problem in dry.problems] == ["quote_exceeded"]
+    assert dry.quote is None
+    provider.show(price_usd_per_hour=Decimal("1.00"))
+    assert isinstance(await submitted(plane, quote.text), Submitted)
+    provider.show(price_usd_per_hour=Decimal(2), minimum_charge_usd=Decimal(50))
+    assert await submitted(plane, quote.text) == ["quote_exceeded"]
+    provider.shown = ()
+    assert await submitted(plane, quote.text) == ["quote_exceeded"]
+
+
+async def test_it_is_for_one_spec_and_one_tenant(plane: ControlPlane) -> None:
+    quote = (await estimated(plane)).quote
+    assert quote is not None
+    assert await submitted(plane, quote.text, replace(DEAR, name="other")) == ["quote_spec_changed"]
+    assert await submitted(plane, quote.text, tenant="somebody else") == ["bad_quote"]
+    assert await submitted(plane, "q1_nonsense") == ["bad_quote"]
+
+
+async def test_a_known_key_is_not_refused_for_a_quote_that_fell(plane: ControlPlane, provider: Priced) -> None:
+    quote = (await estimated(plane)).quote
+    assert quote is not None
+    first = await submitted(plane, quote.text, key="k")
+    assert isinstance(first, Submitted)
+    provider.show(price_usd_per_hour=Decimal(20))
+    again = await submitted(plane, quote.text, key="k")
+    assert isinstance(again, Submitted)
+    assert again.existed
+    assert again.workload.id == first.workload.id
+
+
+async def test_what_is_full_now_is_quoted_as_if_it_were_free(plane: ControlPlane, provider: Priced) -> None:
+    provider.show(price_usd_per_hour=Decimal(2), availability=Availability.FULL)
+    estimate = await estimated(plane)
+    assert not estimate.now
+    assert estimate.problems == ()
+    assert estimate.quote is not None
+    assert isinstance(await submitted(plane, estimate.quote.text), Submitted)
+
+
+async def test_what_can_never_run_is_refused_with_ways_out_and_no_quote(plane: ControlPlane) -> None:
+    capped = replace(DEAR, constraints=replace(DEAR.constraints, cost_usd=Decimal(1)))
+    estimate = await estimated(plane, capped)
+    assert [problem.code for problem in estimate.problems] == ["over_budget"]
+    assert estimate.quote is None
+    assert estimate.forecast is None
+    [way] = estimate.relaxations
+    raised = await estimated(plane, way.spec)
+    assert raised.problems == ()
+    assert raised.cost_usd == way.cost_usd
+    spot_only = replace(DEAR, constraints=replace(DEAR.constraints, capacity_types=(CapacityType.SPOT,)))
+    outcome = await plane.intake.submit(Submission(tenant=TENANT, spec=spot_only, key=None, actor="test"))
+    assert isinstance(outcome, Refused)
+    assert outcome.relaxations[0].changes[0].words == "allow on_demand"
+
+
+async def test_the_forecast_of_the_first_attempt_is_kept_with_it(plane: ControlPlane) -> None:
+    estimate = await estimated(plane)
+    outcome = await submitted(plane, None)
+    assert isinstance(outcome, Submitted)
+    record = await plane.finished(outcome.workload.id)
+    assert record.attempts[0].placement.forecast == estimate.forecast
