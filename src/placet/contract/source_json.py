@@ -2,9 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
-from functools import cache
 
 from placet.contract import limits
 from placet.contract.found import Found, Path
@@ -22,7 +20,7 @@ def read_json(text: str) -> Source | Broken:
         return Broken(found=_syntax(error), line=error.lineno)
     except RecursionError:
         return Broken(found=too_deep())
-    return Source(tree=tree, marred=reader.marred, line_of=_lines_of(text))
+    return Source(tree=tree, marred=reader.marred, line_of=_Lines(text))
 
 
 class _Reader:
@@ -98,12 +96,19 @@ def _syntax(error: json.JSONDecodeError) -> Found:
     )
 
 
-def _lines_of(text: str) -> Callable[[Path], int | None]:
-    @cache
-    def lines() -> dict[Path, int]:
-        return _find_lines(text) if len(text) <= limits.LINES_BYTES_MAX else {}
+class _Lines:
+    """The line of a path. Nearly no document is ever asked, so it costs nothing to make one."""
 
-    return lambda path: lines().get(path)
+    __slots__ = ("_found", "_text")
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._found: dict[Path, int] | None = None
+
+    def __call__(self, path: Path) -> int | None:
+        if self._found is None:
+            self._found = _find_lines(self._text) if len(self._text) <= limits.LINES_BYTES_MAX else {}
+        return self._found.get(path)
 
 
 def _find_lines(text: str) -> dict[Path, int]:
