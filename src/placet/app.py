@@ -245,6 +245,7 @@ def _options(settings: Settings, ids: RandomIds) -> ReconcileOptions:
         beat_s=engine.beat_seconds,
         owner_timeout_s=engine.lease_seconds,
         observe_every_s=engine.poll_seconds,
+        exploration=settings.placement.exploration,
     )
 
 

@@ -122,6 +122,18 @@ class EngineSettings(_Section):
         return self
 
 
+class PlacementSettings(_Section):
+    """How offers are chosen."""
+
+    exploration: float = Field(
+        0.05,
+        ge=0,
+        le=0.5,
+        description="Share of workloads that may try an offer of which little is known, if it is at most a tenth worse "
+        "than the best; never one with a deadline or that may run only once. 0 switches it off.",
+    )
+
+
 class LogSettings(_Section):
     """The server's own log, not that of workloads."""
 
@@ -265,6 +277,7 @@ class Settings(BaseSettings):
     server: ServerSettings = Field(default_factory=ServerSettings, description="")
     local: LocalSettings = Field(default_factory=LocalSettings, description="")
     engine: EngineSettings = Field(default_factory=EngineSettings, description="")
+    placement: PlacementSettings = Field(default_factory=PlacementSettings, description="")
     inputs: InputSettings = Field(default_factory=InputSettings, description="")
     models: ModelSettings = Field(default_factory=ModelSettings, description="")
     catalog: CatalogSettings = Field(default_factory=CatalogSettings, description="")

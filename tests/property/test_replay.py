@@ -32,6 +32,7 @@ def test_the_same_record_gives_the_same_plan(spec: Spec, number: int, count: int
         now_ms=NOW_MS + number,
         excluded=tuple(offer.id for offer in known if rng.random() < 0.2),
         experience=some_attempts(rng, known),
+        exploration=float(rng.choice([0.0, 1.0])),
     )
     plan = place(asked, table, seed=workload.id)
     if plan.fate is not Fate.FITS:

@@ -68,6 +68,7 @@ class DecisionView(View):
     whole: bool = Field(description="The record holds all offers, so a replay decides among the same.")
     demand: DemandView
     spent_usd: str = "0"
+    exploration: float = Field(default=0.0, description="Share of workloads that may try what little is known of.")
     excluded: list[str] = Field(default=[], description="Offers that had just failed this workload.")
     ranked: list[ChoiceView] = Field(default=[], description="The best first: the first was chosen.")
     dropped: dict[str, int] = Field(default={}, description="How many offers each filter was the first to drop.")

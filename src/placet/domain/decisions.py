@@ -65,6 +65,7 @@ class Decision:
     spent_usd: Decimal = Decimal(0)
     known: tuple[Known, ...] = ()
     blocks: tuple[Block, ...] = ()
+    exploration: float = 0.0
     snapshot: str = ""
     considered: int = 0
     whole: bool = True

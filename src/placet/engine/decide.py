@@ -298,6 +298,7 @@ def _asked(draft: Draft, world: World) -> Asked:
         spent_usd=draft.spent_usd(),
         experience=world.lessons.experience,
         blocks=blocking.blocks(world.lessons, workload.tenant, draft.now_ms),
+        exploration=world.exploration,
     )
 
 

@@ -24,7 +24,8 @@ class World:
     """What all decisions of one round share.
 
     ``offers`` is asked only by who places, at that moment: what was promised in the same round is taken off already.
-    ``places`` are the providers and regions that can be seen from here. ``lessons`` is what attempts have taught.
+    ``places`` are the providers and regions that can be seen from here. ``lessons`` is what attempts have taught,
+    ``exploration`` the share of workloads that try what little is known of.
     """
 
     now_ms: int
@@ -35,6 +36,7 @@ class World:
     cards: Mapping[str, ContractCard]
     observe_every_ms: int = 10_000
     lessons: Lessons = NO_LESSONS
+    exploration: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)

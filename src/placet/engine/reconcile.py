@@ -62,6 +62,8 @@ class ReconcileOptions:
     observe_every_s: float = 10.0
     # News that asks for nothing to be done is written this much later, most often together with what follows it.
     lull_s: float = 0.005
+    # The share of workloads that try what little is known of.
+    exploration: float = 0.0
 
 
 @dataclass(kw_only=True)
@@ -352,6 +354,7 @@ class Reconciler:
             cards=self._cards,
             observe_every_ms=int(self._options.observe_every_s * 1000),
             lessons=self._memory.lessons(now_ms),
+            exploration=self._options.exploration,
         )
 
     def _seen_places(self) -> frozenset[tuple[str, str]]:

@@ -69,6 +69,7 @@ def _decision(held: Explained) -> views.DecisionView:
         whole=made.whole,
         demand=mapping.demand(made.demand),
         spent_usd=mapping.money(made.spent_usd),
+        exploration=made.exploration,
         excluded=list(made.excluded),
         ranked=[_choice(one, offers[one.offer_id]) for one in made.ranked],
         dropped=dict(made.drop_counts),

@@ -11,6 +11,7 @@ from placet.domain.offers import Offer, Plan
 from placet.domain.records import Workload
 from placet.domain.spec import Objective, Spec
 from placet.domain.values import evolve
+from placet.stages.exploring import without
 from placet.stages.filters import NO_EXPERIENCE, Asked
 from placet.stages.learning import LEVELS, group_of
 from placet.stages.placement import place
@@ -51,6 +52,7 @@ def decision(workload: Workload, asked: Asked, table: OfferTable, plan: Plan) ->
         excluded=asked.excluded,
         spent_usd=asked.spent_usd,
         blocks=asked.blocks,
+        exploration=asked.exploration,
         known=_known(asked.experience, offers) if asked.experience.tallies else (),
         snapshot=_digest(table),
         considered=len(table),
@@ -122,6 +124,7 @@ def again(spec: Spec, made: Decision) -> Asked:
         excluded=made.excluded,
         spent_usd=made.spent_usd,
         blocks=made.blocks,
+        exploration=made.exploration,
         experience=Experience(tallies={(one.level, one.group): one.tally for one in made.known}),
     )
 
@@ -181,6 +184,8 @@ def _changes(asked: Asked) -> Iterator[tuple[str, Asked]]:
 
 def _memories(asked: Asked) -> Iterator[tuple[str, Asked]]:
     """Without what is remembered of the past, piece by piece."""
+    if asked.exploration:
+        yield "without exploring", without(asked)
     if asked.excluded:
         yield "with the offers that had just failed it", evolve(asked, excluded=())
     if asked.blocks:

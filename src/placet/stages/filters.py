@@ -31,6 +31,7 @@ class Asked:
     ``excluded`` offers failed this workload and are left alone for now, ``blocks`` are what failed the tenant again and
     again. ``experience`` is what attempts have taught.
     ``within`` is what a policy left of the spec's bounds; ``spec`` is drawn so narrow already.
+    ``exploration`` is the share of workloads that try what little is known of.
     ``hypothetical`` takes what is only listed as if it were connected: for comparison, never for a dispatch.
     """
 
@@ -43,6 +44,7 @@ class Asked:
     blocks: tuple[Block, ...] = ()
     hypothetical: bool = False
     within: Within | None = None
+    exploration: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -218,6 +218,14 @@ def _of_one(experience: Experience, table: OfferTable, row: int, now_ms: int) ->
     return starts, startup_s if listed > 0 else listed, startup_s * SPREAD_TO_NINTH_DECILE, rates, weight
 
 
+def times_tried(experience: Experience, offer_id: str, *, now_ms: int) -> float:
+    """How many attempts on one offer itself count now."""
+    tally = experience.tallies.get((Level.OFFER, offer_id))
+    if tally is None:
+        return 0.0
+    return (tally.starts + tally.failed_starts) * _weight(max(now_ms - tally.at_ms, 0))
+
+
 def _untried(table: OfferTable) -> Beliefs:
     """What is expected of every row before anything was tried; fresh arrays."""
     starts, rates = _priors_of(table, table.capacity_type)

@@ -10,6 +10,7 @@ import numpy as np
 from placet.domain.offer_table import Bits, OfferTable
 from placet.domain.offers import Drop, Fate, Offer, Outlook, Plan, Ranked, Verdict
 from placet.domain.problems import Problem
+from placet.stages.exploring import explored
 from placet.stages.filters import ALL_FILTERS, NEVER_FILTERS, Asked, Filter
 from placet.stages.ranking import Best, best_of
 from placet.stages.scores import cost_interval
@@ -17,6 +18,8 @@ from placet.stages.scores import cost_interval
 # A plan carries this many dropped offers with their reasons; ``why_not`` tells of all of them.
 DROPS_SHOWN = 5
 LOOKED_AT_FIRST = 1024
+# Among the parts of a score: it is first because little is known of it, not because it scores best.
+EXPLORED = "explored"
 
 
 def place(asked: Asked, table: OfferTable, *, seed: str) -> Plan:
@@ -24,7 +27,7 @@ def place(asked: Asked, table: OfferTable, *, seed: str) -> Plan:
     fits, dropped = _sieve(asked, table)
     total = sum(drops.count for drops in dropped)
     left = len(table) - total
-    ranked = ranked_of(asked, best_of(asked, table, fits, left, seed)) if left else ()
+    ranked = ranked_of(asked, *explored(asked, best_of(asked, table, fits, left, seed), seed)) if left else ()
     fate = _fate(bool(ranked), dropped)
     shown = _shown(asked, table, dropped, fate)
     return Plan(
@@ -67,8 +70,9 @@ def _fate(fits: bool, dropped: Sequence[_Dropped]) -> Fate:
     return Fate.NOT_NOW if any(drops.check.fate is Fate.NOT_NOW for drops in dropped) else Fate.NEVER
 
 
-def ranked_of(asked: Asked, best: Best) -> tuple[Ranked, ...]:
-    """The best offers as values, with their scores, costs and what is believed of them."""
+def ranked_of(asked: Asked, best: Best, explores: bool = False) -> tuple[Ranked, ...]:
+    """The best offers as values, with their scores, costs and what is believed of them; ``explores`` when the first is
+    so because little is known of it."""
     columns = [(name, values.tolist()) for name, values in best.scores.parts.items()]
     totals, expected = best.scores.total.tolist(), best.scores.expected_usd.tolist()
     outlooks = _outlooks(best)
@@ -76,6 +80,8 @@ def ranked_of(asked: Asked, best: Best) -> tuple[Ranked, ...]:
     for row, total in enumerate(totals):
         offer = best.offers.offer(row)
         parts = tuple([(name, _plain(values[row])) for name, values in columns if values[row]])
+        if explores and row == 0:
+            parts = (*parts, (EXPLORED, "0"))
         made.append(
             Ranked(
                 offer=offer,

@@ -192,6 +192,7 @@ def rich_decision(workload: Workload) -> Decision:
         spent_usd=Decimal("0.25"),
         known=(Known(level=Level.PLACE, group="here\n\nL4\non_demand", tally=tally),),
         blocks=(Block(streak=streak, until_ms=NOW_MS + 1),),
+        exploration=0.05,
         snapshot="aa",
         considered=7,
         whole=False,
