@@ -18,10 +18,8 @@ def point(quantity: str, actual: float) -> CalibrationPoint:
 
 
 def test_a_plot_is_a_png_with_points_without_and_with_nothing_at_all(tmp_path: Path) -> None:
-    for name, points in (
-        ("some", [point(one, value) for one in list(QUANTITIES)[:3] for value in (0, 1, 5)]),
-        ("none", []),
-    ):
+    some = [point(one, value) for one in list(QUANTITIES)[:3] for value in (0, 1, 5)]
+    for name, points in (("some", some), ("none", [])):
         draw_calibration(points, tmp_path / name)
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
 
