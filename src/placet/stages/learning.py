@@ -186,6 +186,10 @@ def _of_few(experience: Experience, table: OfferTable, now_ms: int) -> Beliefs:
     kept = table.of_words.get("believed")
     if kept is None or kept[0] is not experience or kept[1] != now_ms:
         kept = table.of_words["believed"] = (experience, now_ms, {})
+    whole = table.derived.get("believed")
+    if whole is not None and whole[0] is kept:
+        known: Beliefs = whole[1]
+        return known
     offers: dict[int, tuple[float, ...]] = kept[2]
     believed = []
     for row, code in enumerate(table.id.tolist()):
@@ -193,13 +197,15 @@ def _of_few(experience: Experience, table: OfferTable, now_ms: int) -> Beliefs:
             offers[code] = _of_one(experience, table, row, now_ms)
         believed.append(offers[code])
     starts, startup_s, startup_high_s, rates, weight = np.array(believed, dtype=np.float64).T
-    return Beliefs(
+    found = Beliefs(
         start_share=starts,
         startup_s=startup_s,
         startup_high_s=startup_high_s,
         losses_per_hour=rates,
         weight=weight,
     )
+    table.derived["believed"] = (kept, found)
+    return found
 
 
 def _of_one(experience: Experience, table: OfferTable, row: int, now_ms: int) -> tuple[float, ...]:
