@@ -150,7 +150,10 @@ class Outlook:
 
 @dataclass(frozen=True, kw_only=True)
 class Ranked:
-    """An offer that fits, with the parts of its score kept apart so that the choice can be explained."""
+    """An offer that fits, with the parts of its score kept apart so that the choice can be explained.
+
+    ``outlook`` is told of the best one, which is the one that is taken.
+    """
 
     offer: Offer
     cost_usd: Interval

@@ -1,6 +1,6 @@
 """What a workload on one offer will cost, and when it will start and end, as quantiles.
 
-A thousand courses of the workload are followed over the points of a fixed lattice, so that equal inputs give equal
+Hundreds of courses of the workload are followed over the points of a fixed lattice, so that equal inputs give equal
 figures: each attempt starts or fails to, takes a log-normal time to start, and may lose its machine, by the same
 beliefs that the ranking goes by. The mean of the courses is what ``learning.expected_course`` computes.
 """
@@ -24,8 +24,9 @@ from placet.stages.scores import CHECKPOINT_H
 
 # A Korobov lattice: point i has, in dimension d, the fraction of i * GENERATOR**d / POINTS. The number of points is
 # prime, so that each dimension by itself is evenly spread.
-POINTS = 1009
+POINTS = 499
 GENERATOR = 76
+RANKS = tuple(round(share * (POINTS - 1)) for share in (0.1, 0.5, 0.9))
 DIMENSIONS = 3  # does it start, after how long, when is it lost
 # A course that is not over after so many attempts counts as it stands then.
 ATTEMPTS_MAX = 32
@@ -99,7 +100,7 @@ def assumptions(ranked: Ranked, demand: Demand, repeat: Repeat) -> tuple[str, ..
         told.append("run time: nothing equal was run before, so it is taken to come near its limit")
     told.append(
         f"{ranked.offer.id}: {outlook.start_share:.0%} of attempts start, half of them within "
-        f"{format_duration_ms(int(outlook.startup_s * SECOND_MS))}, nine of ten within "
+        f"{format_duration_ms(int(max(outlook.startup_s, LEAST_STARTUP_S) * SECOND_MS))}, nine of ten within "
         f"{format_duration_ms(int(outlook.startup_p90_s * SECOND_MS))}"
     )
     if outlook.losses_per_hour * 24 >= LOSSES_TOLD:
@@ -112,7 +113,7 @@ def _run_s(demand: Demand) -> tuple[float, ...]:
     """The run time at each of ``SHARES``."""
     usual, bounds = demand.usual_s, demand.runtime_s
     if usual is not None:
-        low, likely, high = (float(part) for part in (usual.low, usual.likely, usual.high))
+        low, likely, high = (_rounded(float(part)) for part in (usual.low, usual.likely, usual.high))
         longest = high * TAIL if bounds is None else min(high * TAIL, max(float(bounds.high), high))
         return low / TAIL, low, likely, high, longest
     if bounds is None:
@@ -138,9 +139,8 @@ def _quantiles(course: _Course) -> tuple[Quantiles, Quantiles, Quantiles, Quanti
 
 
 def _of(values: Numbers, places: str) -> Quantiles:
-    p10, p50, p90 = (
-        Decimal(repr(float(value))).quantize(Decimal(places)) for value in np.quantile(values, (0.1, 0.5, 0.9))
-    )
+    ordered = np.sort(values)
+    p10, p50, p90 = (Decimal(repr(ordered.item(rank))).quantize(Decimal(places)) for rank in RANKS)
     return Quantiles(p10=p10, p50=p50, p90=p90)
 
 

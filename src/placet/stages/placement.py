@@ -75,7 +75,6 @@ def ranked_of(asked: Asked, best: Best, explores: bool = False) -> tuple[Ranked,
     so because little is known of it."""
     columns = [(name, values.tolist()) for name, values in best.scores.parts.items()]
     totals, expected = best.scores.total.tolist(), best.scores.expected_usd.tolist()
-    outlooks = _outlooks(best)
     made = []
     for row, total in enumerate(totals):
         offer = best.offers.offer(row)
@@ -88,21 +87,22 @@ def ranked_of(asked: Asked, best: Best, explores: bool = False) -> tuple[Ranked,
                 cost_usd=cost_interval(asked, offer, expected[row]),
                 score=Decimal(_plain(total)),
                 parts=parts or ((str(asked.spec.objective), "0"),),
-                outlook=outlooks[row],
+                outlook=_outlook(best, row) if row == 0 else None,
             )
         )
     return tuple(made)
 
 
-def _outlooks(best: Best) -> list[Outlook]:
+def _outlook(best: Best, row: int) -> Outlook:
     """A ninth decile that the source itself states is believed as long as it is above our median."""
-    believed, stated = best.scores.believed, best.offers.startup_p90_s
-    high = np.where(stated > believed.startup_s, stated, believed.startup_high_s)
-    columns = (believed.start_share, believed.startup_s, high, believed.losses_per_hour)
-    return [
-        Outlook(start_share=share, startup_s=startup_s, startup_p90_s=high_s, losses_per_hour=losses)
-        for share, startup_s, high_s, losses in zip(*(column.tolist() for column in columns), strict=True)
-    ]
+    believed, stated_s = best.scores.believed, best.offers.startup_p90_s.item(row)
+    startup_s = believed.startup_s.item(row)
+    return Outlook(
+        start_share=believed.start_share.item(row),
+        startup_s=startup_s,
+        startup_p90_s=stated_s if stated_s > startup_s else believed.startup_high_s.item(row),
+        losses_per_hour=believed.losses_per_hour.item(row),
+    )
 
 
 def _plain(value: float) -> str:

@@ -13,7 +13,7 @@ from placet.domain.spec import CapacityType, Repeat
 from placet.stages import forecast as stage
 from placet.stages.filters import Asked
 from placet.stages.forecast import forecast
-from placet.stages.learning import expected_course
+from placet.stages.learning import SPREAD_TO_NINTH_DECILE, expected_course
 from placet.stages.placement import place
 from tests.support.values import GPU_OFFER, NOW_MS, OFFER, SPEC
 
@@ -120,11 +120,15 @@ def test_equal_inputs_give_equal_figures_and_nothing_believed_gives_none() -> No
     assert forecast(ranked(None), Demand(), Repeat.SAFE) is None
 
 
-def test_every_ranked_offer_has_an_outlook() -> None:
+def test_the_best_offer_has_an_outlook_and_a_stated_decile_is_believed() -> None:
     spot = replace(OFFER, id="spot", capacity_type=CapacityType.SPOT, startup_s=Decimal(10), startup_p90_s=Decimal(100))
-    plan = place(Asked(spec=SPEC, demand=Demand(), now_ms=NOW_MS), OfferTable.of([OFFER, spot]), seed="")
-    outlooks = {one.offer.id: one.outlook for one in plan.ranked}
-    assert outlooks["spot"] is not None
-    assert outlooks["spot"].startup_p90_s == 100
-    assert outlooks["small"] is not None
-    assert outlooks["small"].start_share > outlooks["spot"].start_share
+    plan = place(Asked(spec=SPEC, demand=Demand(), now_ms=NOW_MS), OfferTable.of([spot]), seed="")
+    best = plan.ranked[0].outlook
+    assert best is not None
+    assert (best.startup_s, best.startup_p90_s) == (10, 100)
+    quick = replace(spot, startup_p90_s=Decimal(5))  # less than the median: not believed
+    plan = place(Asked(spec=SPEC, demand=Demand(), now_ms=NOW_MS), OfferTable.of([quick, OFFER]), seed="")
+    assert [one.outlook is None for one in plan.ranked] == [False, True]
+    best = place(Asked(spec=SPEC, demand=Demand(), now_ms=NOW_MS), OfferTable.of([quick]), seed="").ranked[0].outlook
+    assert best is not None
+    assert best.startup_p90_s == pytest.approx(10 * SPREAD_TO_NINTH_DECILE)

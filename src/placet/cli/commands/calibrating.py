@@ -43,7 +43,7 @@ def _draw(view: "CalibrationView", file: Path) -> None:
         from placet.cli.plots import draw_calibration
     except ImportError as error:
         raise Stop("missing_extra", "a plot needs matplotlib, which is not installed", INSTALL, Exit.ERROR) from error
-    draw_calibration(view.points, file)
+    draw_calibration(view, file)
     note(f"{file} is written")
 
 
