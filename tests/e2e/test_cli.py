@@ -483,3 +483,20 @@ def test_a_refusal_says_what_would_help(shell: Shell) -> None:
     assert [change["field"] for change in way["changes"]] == ["resources.system_memory_gb"]
     assert "ask for" in error["problems"][0]["fix"]
     assert shell.document("submit", "--dry-run", *described, code=2)["relaxations"] == [way]
+
+
+def test_calibration_holds_estimates_against_what_became_of_them(shell: Shell, tmp_path: Path) -> None:
+    assert shell("run", "--timeout", "1m", "--", "true").returncode == 0
+    view = shell.document("calibration")
+    assert view["forecast"] >= 1
+    assert view["considered"] >= view["forecast"]
+    every, local = view["rows"][:2]
+    assert (every["provider"], local["provider"]) == ("", "local")
+    assert local["start_s"]["count"] >= 1
+    assert 0 <= local["start_s"]["below_p90"] <= 1
+    told = shell("calibration").stdout.splitlines()
+    assert told[1].startswith("provider\tclass\tworkloads\tcost_p50\tcost_p90\tstart_p50")
+    assert any(line.startswith("local\ton_demand cpu\t") for line in told)
+    file = tmp_path / "calibration.png"
+    assert shell("calibration", "--plot", str(file)).returncode == 0
+    assert file.read_bytes().startswith(b"\x89PNG")

@@ -9,6 +9,7 @@ import numpy as np
 
 from placet.domain.account import Account
 from placet.domain.allocations import LogChunk
+from placet.domain.calibration import Calibration, Outcome
 from placet.domain.decisions import Decision
 from placet.domain.listings import Corrected, Quarantined
 from placet.domain.offer_table import OfferTable
@@ -22,6 +23,7 @@ from placet.ports.ambient import Clock
 from placet.ports.artifacts import Artifacts
 from placet.ports.provider import Provider
 from placet.ports.store import Store
+from placet.stages import calibration
 from placet.stages.account import account
 from placet.stages.explaining import Replay, WhatIf, again, replay, what_if
 from placet.stages.placement import why_not
@@ -36,6 +38,8 @@ PIECE_BYTES = 256 * 1024
 ACCOUNT_EVENTS = 1000
 EXPLAINED_MAX = 20  # the last so many attempts
 CORRECTED_MAX = 1000
+CALIBRATED_MAX = 10_000
+CALIBRATED_PAGE = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -271,6 +275,24 @@ class Queries:
             return tuple([_explained(spec, decision, replay) for decision in decisions[-EXPLAINED_MAX:]])
 
         return Explanation(record=record, explained=await asyncio.to_thread(all_explained))
+
+    async def calibration(self, tenant: str, limit: int) -> Calibration:
+        """Forecasts against what became of them, over so many of the tenant's workloads that ended, newest first."""
+        considered, before = 0, None
+        outcomes: list[Outcome] = []
+        while considered < limit:
+            size = min(CALIBRATED_PAGE, limit - considered)
+            states = tuple(sorted(WORKLOAD_FINAL))
+            page = await self._ports.store.list(WorkloadFilter(tenant=tenant, states=states, before=before, limit=size))
+            records = {record.workload.id: record for record in await self._ports.store.load([one.id for one in page])}
+            compared = (calibration.outcome(records[one.id]) for one in page if one.id in records)
+            outcomes += [one for one in compared if one is not None]
+            considered += len(page)
+            if len(page) < size:
+                break
+            before = page[-1].id
+        rows = await asyncio.to_thread(calibration.calibrate, outcomes)
+        return Calibration(considered=considered, rows=rows, outcomes=tuple(outcomes))
 
     async def result(self, tenant: str, workload_id: str) -> str | None:
         """The final document, once there is one."""

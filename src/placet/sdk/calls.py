@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from placet.contract import api
 from placet.contract.explanations import ExplanationView
+from placet.contract.forecasts import CalibrationView
 from placet.contract.logs import LogPieceView
 from placet.contract.tokens import IssuedTokenView
 from placet.sdk.specs import Document
@@ -178,6 +179,12 @@ def match(document: Document, drops: int = 0) -> Call[api.MatchView]:
         body=_encoded(document),
     )
     return Call(request=request, read=_as(api.MatchView))
+
+
+def calibration(limit: int = 1000, points: bool = False) -> Call[CalibrationView]:
+    """Forecasts held against what became of them."""
+    query = (("limit", str(limit)), ("points", str(points).lower()))
+    return Call(request=Request(method="GET", path="/v1/calibration", query=query), read=_as(CalibrationView))
 
 
 def health() -> Call[api.HealthView]:

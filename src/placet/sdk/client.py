@@ -12,6 +12,7 @@ import httpx
 
 from placet.contract import api
 from placet.contract.explanations import ExplanationView
+from placet.contract.forecasts import CalibrationView
 from placet.contract.logs import LogPieceView
 from placet.contract.tokens import IssuedTokenView
 from placet.sdk import calls, saving
@@ -151,6 +152,13 @@ class Client:
     def match(self, spec: Spec | None = None, *, drops: int = 0, **inline: Unpack[InlineFields]) -> api.MatchView:
         """What becomes of every offer for a spec; ``drops`` of those that do not fit are named with their reason."""
         return self._transport.send(calls.match(document_of(spec, inline), drops))
+
+    def calibration(self, *, limit: int = 1000, points: bool = False) -> CalibrationView:
+        """How often cost, start, run and end lay within their forecasts, over the latest ended workloads.
+
+        ``points`` asks for each forecast with its actual value too.
+        """
+        return self._transport.send(calls.calibration(limit, points))
 
     def health(self) -> api.HealthView:
         """Is the server alive, and of which version?"""

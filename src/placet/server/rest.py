@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from placet.domain.errors import StoreBusy, StoreUnknown
-from placet.server import explanations, operating, outputs, problems, workloads
+from placet.server import calibrations, explanations, operating, outputs, problems, workloads
 from placet.server.description import describe
 from placet.server.doors import Doors
 from placet.server.edge import REQUEST_ID, ROUTE, Edge
@@ -33,6 +33,7 @@ def routes(doors: Doors) -> tuple[Route, ...]:
         *workloads.Workloads(doors).routes(),
         *outputs.Outputs(doors).routes(),
         *explanations.Explanations(doors).routes(),
+        *calibrations.Calibrations(doors).routes(),
         *operating.Operating(doors, lambda: describe(found)).routes(),
     )
     assert [route.door for route in found] == list(declared()), "routes and declarations differ"
@@ -41,7 +42,7 @@ def routes(doors: Doors) -> tuple[Route, ...]:
 
 def declared() -> tuple[Door, ...]:
     """Every door there is, for documentation and for tests of policy."""
-    return (*workloads.DOORS, *outputs.DOORS, *explanations.DOORS, *operating.DOORS)
+    return (*workloads.DOORS, *outputs.DOORS, *explanations.DOORS, *calibrations.DOORS, *operating.DOORS)
 
 
 class Rest:

@@ -6,6 +6,7 @@ from typing import Any
 
 from placet.cli.commands import (
     artifacts,
+    calibrating,
     changing,
     doctor,
     estimating,
@@ -57,6 +58,7 @@ COMMANDS = (
     Command("init", planning.init, PLAN),
     Command("validate", planning.validate, PLAN),
     Command("estimate", estimating.estimate, PLAN),
+    Command("calibration", calibrating.calibration, PLAN),
     Command("size", sizing.size, PLAN),
     Command("offers", offers.offers, PLAN),
     Command("schema", planning.schema, PLAN),
