@@ -20,6 +20,7 @@ from placet.domain.spec import Objective, Spec
 from placet.stages import admission, placement
 from placet.stages.filters import Asked
 from placet.stages.listing import normalise
+from placet.stages.refusal import refuse
 from placet.stages.sizing import size
 from tests.support.values import NOW_MS
 
@@ -70,6 +71,7 @@ def test_what_becomes_of_it(name: str) -> None:
         assert plan.fate is Fate.NEVER
         assert not placement.feasible(request, offers)
         assert [problem.field for problem in placement.refusals(request, offers)] == expected["refused"]
+        check_ways_out(request, offers)
         return
     assert placement.feasible(request, offers)
     if "waits" in expected:
@@ -80,6 +82,19 @@ def test_what_becomes_of_it(name: str) -> None:
     check_choice(plan, expected)
     if parsed.spec.objective is Objective.COST:
         check_nothing_alike_is_cheaper(plan, request, offers)
+
+
+def check_ways_out(request: Asked, offers: OfferTable) -> None:
+    """What is proposed in place of a refusal is chosen, at the price that is said, when it is asked for."""
+    refused = refuse(request, offers, OfferTable.of([]), size)
+    assert refused.problems
+    assert refused.relaxations
+    for way in refused.relaxations:
+        assert way.spec.labels == request.spec.labels
+        plan = placement.place(asked(way.spec), offers, seed="")
+        assert plan.fate is (Fate.FITS if way.now else Fate.NOT_NOW)
+        if way.now:
+            assert plan.ranked[0].offer == way.offer
 
 
 def check_choice(plan: Plan, expected: dict[str, Any]) -> None:

@@ -485,6 +485,17 @@ def test_a_refusal_says_what_would_help(shell: Shell) -> None:
     assert shell.document("submit", "--dry-run", *described, code=2)["relaxations"] == [way]
 
 
+def test_validate_and_dry_run_say_the_same_of_a_deadline(shell: Shell, tmp_path: Path) -> None:
+    text = '{"runtime": {"type": "process", "command": ["true"]}, "constraints": {"deadline": "2020-01-01T00:00:00Z"}}'
+    file = tmp_path / "late.json"
+    file.write_text(text)
+    (checked,) = shell.document("validate", str(file), code=2)
+    dry = shell.document("submit", "--dry-run", str(file), code=2)
+    [first], [second] = checked["errors"], dry["problems"]
+    assert first["code"] == second["code"] == "deadline_passed"
+    assert {**first, "line": None, "what": ""} == {**second, "line": None, "what": ""}
+
+
 def test_calibration_holds_estimates_against_what_became_of_them(shell: Shell, tmp_path: Path) -> None:
     assert shell("run", "--timeout", "1m", "--", "true").returncode == 0
     view = shell.document("calibration")

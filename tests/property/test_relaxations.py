@@ -154,14 +154,16 @@ def test_a_pair_is_told_only_where_no_single_change_helps(spec: Spec, known: lis
             assert not marked.alone(first.filter).any() or not marked.alone(second.filter).any()
 
 
-@given(
-    specs,
-    offers,
-    st.sampled_from(["providers", "regions", "jurisdictions", "compliance", "capacity_types", "cost_usd"]),
-)
+BOUNDS = ("providers", "regions", "jurisdictions", "compliance", "capacity_types", "cost_usd", "deadline_ms")
+NEEDS = ("gpu_memory_bytes", "gpu_models", "gpu_features", "compute_capability", "cpu_cores")
+
+
+@given(specs, offers, st.sampled_from((*BOUNDS, *NEEDS)))
 def test_dropping_any_bound_never_makes_the_best_worse(spec: Spec, known: list[Offer], name: str) -> None:
-    empty = Constraints()
-    free = replace(spec, constraints=replace(spec.constraints, **{name: getattr(empty, name)}))
+    if name in BOUNDS:
+        free = replace(spec, constraints=replace(spec.constraints, **{name: getattr(Constraints(), name)}))
+    else:
+        free = replace(spec, resources=replace(spec.resources, **{name: getattr(Resources(), name)}))
     before = place(asked(spec), OfferTable.of(known), seed="s").ranked
     after = place(asked(free), OfferTable.of(known), seed="s").ranked
     if before:

@@ -23,6 +23,7 @@ from placet.contract.source_json import read_json
 from placet.contract.spec import SpecDocument
 from placet.contract.standins import stand_in
 from placet.contract.suspicion import suspicious
+from placet.domain.contradictions import contradictions
 from placet.domain.problems import Problem
 from placet.domain.spec import Spec
 
@@ -48,13 +49,19 @@ class Parsed:
 
 
 def parse(
-    document: bytes | str, *, now_ms: int, form: Format | None = None, check_support: bool = True
+    document: bytes | str,
+    *,
+    now_ms: int,
+    form: Format | None = None,
+    check_support: bool = True,
+    check_now: bool = False,
 ) -> Parsed | tuple[Problem, ...]:
     """The spec in a document, or all its mistakes in the order of the document.
 
     Without ``form``, text that begins with ``{`` or ``[`` is JSON and everything else YAML. A document may also be
     wrapped as ``{"spec": {...}}``. ``now_ms`` is what ``+2h`` counts from. ``check_support=False`` accepts also what
-    nothing acts on yet.
+    nothing acts on yet. ``check_now`` also finds what cannot hold at this moment, such as a deadline that has passed;
+    without it a document that was once accepted is one for ever.
     """
     text = _text(document)
     if not isinstance(text, str):
@@ -72,6 +79,9 @@ def parse(
             pass
         else:
             problems = support.unsupported(spec) if check_support else ()
+            impossible = contradictions(spec, now_ms) if check_now else ()
+            if not problems and impossible:
+                return _placed(impossible, source, wrapped)
             if not problems:
                 warnings = (*suspicious(spec), *support.recorded_only(spec))
                 return Parsed(spec, _placed(warnings, source, wrapped), context.get("deadline_after_ms"))

@@ -237,3 +237,25 @@ def test_text_may_hold_line_ends_and_no_other_control_characters() -> None:
 
 def test_an_empty_document_is_not_an_error_of_syntax() -> None:
     assert codes_of("") == codes_of("   \n") == codes_of("# only words\n") == ["empty_document"]
+
+
+PAST = """\
+runtime: {type: process, command: ["true"]}
+constraints:
+  maximum_runtime_seconds: 60
+  deadline: 2020-01-01T00:00:00Z
+"""
+
+
+def test_what_cannot_hold_now_is_found_when_asked_with_its_line() -> None:
+    now_ms = 1_800_000_000_000
+    assert isinstance(parse(PAST, now_ms=now_ms), Parsed)  # it was accepted once, and a known key is never refused
+    found = parse(PAST, now_ms=now_ms, check_now=True)
+    assert not isinstance(found, Parsed)
+    assert [(one.code, one.field, one.line) for one in found] == [("deadline_passed", "constraints.deadline", 4)]
+    later = PAST.replace("2020", "2100")
+    assert isinstance(parse(later, now_ms=now_ms, check_now=True), Parsed)
+    late_start = later.replace("2100-01-01T00:00:00Z", "+1m\n  start_within_seconds: 90")
+    found = parse(late_start, now_ms=now_ms, check_now=True)
+    assert not isinstance(found, Parsed)
+    assert [(one.code, one.line) for one in found] == [("contradiction", 5)]

@@ -40,7 +40,10 @@ def validate(
     context: typer.Context,
     files: Annotated[list[str], typer.Argument(help="Spec files, YAML or JSON; `-` is stdin.")],
 ) -> int:
-    """Check specs without running anything; every mistake with its line and what to do."""
+    """Check specs without running anything; every mistake with its line and what to do.
+
+    It needs no server and knows no offers, inputs or models: `placet submit --dry-run` asks those too.
+    """
     output = Output(context.obj)
     checked = [(file, *_problems(_text(file))) for file in files]
     if output.json:
@@ -79,7 +82,7 @@ def _problems(text: bytes) -> tuple[tuple[ProblemView, ...], tuple[ProblemView, 
     """Mistakes, and warnings."""
     from placet.contract.parse import Parsed, parse
 
-    parsed = parse(text, now_ms=time.time_ns() // 1_000_000)
+    parsed = parse(text, now_ms=time.time_ns() // 1_000_000, check_now=True)
     if isinstance(parsed, Parsed):
         return (), tuple(ProblemView(**vars(warning)) for warning in parsed.warnings)
     return tuple(ProblemView(**vars(problem)) for problem in parsed), ()
