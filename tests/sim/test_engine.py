@@ -11,7 +11,7 @@ import pytest
 from placet.adapters.ambient import SystemClock
 from placet.domain.allocations import Launch
 from placet.domain.failures import Cause
-from placet.domain.spec import Constraints, Output, Repeat, RetryPolicy
+from placet.domain.spec import Constraints, Output, Repeat, Resources, RetryPolicy
 from placet.domain.states import AttemptState, WorkloadState
 from placet.engine.decide import LOOK_AGAIN_MS
 from placet.engine.intake import Conflict, Submission, Submitted
@@ -223,3 +223,37 @@ async def test_every_attempt_can_be_explained_and_replayed(tmp_path: Path) -> No
         assert unasked is not None
         assert unasked.explained[0].replay is None
         assert await plane.queries.explanation("other", workload_id, replay=False) is None
+
+
+async def test_after_running_out_of_memory_the_next_attempt_asks_for_more(tmp_path: Path) -> None:
+    asked: list[int | None] = []
+
+    def short_of_memory(launch: Launch) -> Script:
+        asked.append(launch.demand.memory_bytes)
+        enough = (launch.demand.memory_bytes or 0) >= 200 * 2**20
+        return Script() if enough else Script(cause=Cause.OUT_OF_MEMORY, exit_code=None)
+
+    spec = process(resources=Resources(memory_bytes=100 * 2**20), retry=replace(ONCE_MORE, attempts=4))
+    async with control_plane(tmp_path, short_of_memory) as plane:
+        workload_id = await plane.submit(spec)
+        assert (await plane.finished(workload_id)).workload.state is W.SUCCEEDED
+        assert asked == [100 * 2**20, 150 * 2**20, 225 * 2**20]
+        document = json.loads(await plane.queries.result(TENANT, workload_id) or "")
+        assert any("attempt 2 ran out of memory" in why for why in document["placement"]["why"])
+        events = await plane.queries.events(TENANT, workload_id, 0, 200)
+        assert any("attempt 1 ran out of memory" in event.message for event in events or ())
+        explanation = await plane.queries.explanation(TENANT, workload_id, replay=True)
+        assert explanation is not None
+        assert all(one.replay is not None and not one.replay.differences for one in explanation.explained)
+
+
+async def test_without_more_memory_to_be_had_the_end_says_what_was_missing(tmp_path: Path) -> None:
+    most = 10**12  # what the scripted provider offers
+    spec = process(resources=Resources(memory_bytes=most), retry=replace(ONCE_MORE, attempts=4))
+    async with control_plane(tmp_path, always(Script(cause=Cause.OUT_OF_MEMORY, exit_code=None))) as plane:
+        assert plane.provider.offers()[0].memory_bytes == most
+        record = await plane.finished(await plane.submit(spec))
+        assert record.workload.failure is not None
+        assert record.workload.failure.cause is Cause.NO_OFFER
+        assert "attempt 1 ran out of memory" in record.workload.failure.message
+        assert len(record.attempts) == 1

@@ -15,7 +15,7 @@ class Ended:
     """What is kept in mind of one finished attempt; ``kind`` is what equal workloads share.
 
     ``offer_id`` to ``capacity_type`` say where it was to run; times are milliseconds, and ``permit_ms`` is when its
-    runner asked to start the program.
+    runner asked to start the program. ``memory_bytes`` is how much it had asked for.
     """
 
     tenant: str
@@ -35,6 +35,7 @@ class Ended:
     computed: bool = False
     cause: Cause | None = None
     peak_memory_bytes: int | None = None
+    memory_bytes: int | None = None
 
     @classmethod
     def of(cls, tenant: str, attempt: Attempt) -> "Ended":
@@ -58,17 +59,32 @@ class Ended:
             computed=attempt.computed,
             cause=None if failure is None else failure.cause,
             peak_memory_bytes=attempt.usage.peak_memory_bytes,
+            memory_bytes=where.memory_bytes,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class History:
     """What became of workloads of one kind: the latest run times of those that succeeded, oldest first, in seconds, and
-    their quantiles; ``at_ms`` is the end of the last."""
+    their quantiles; ``at_ms`` is the end of the last.
 
-    at_ms: int
+    ``short_bytes`` is the most memory with which one ran out, ``enough_bytes`` the least of more with which one
+    succeeded, ``peak_bytes`` the most that any of the latest ones used; ``None`` where nothing is known.
+    """
+
+    at_ms: int = 0
     run_times_s: tuple[float, ...] = ()
     runtime_s: Interval | None = None
+    short_bytes: int | None = None
+    enough_bytes: int | None = None
+    peaks_bytes: tuple[int, ...] = ()
+
+    @property
+    def peak_bytes(self) -> int | None:
+        return max(self.peaks_bytes, default=None)
+
+
+NO_HISTORY = History()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +94,10 @@ class Lessons:
     experience: Experience = field(default_factory=Experience)
     histories: Mapping[tuple[str, str], History] = field(default_factory=dict)
     streaks: Mapping[str, tuple[Streak, ...]] = field(default_factory=dict)
+
+    def history(self, tenant: str, kind: str) -> History:
+        """What became of a tenant's workloads of one kind."""
+        return self.histories.get((tenant, kind), NO_HISTORY)
 
 
 NO_LESSONS = Lessons()

@@ -111,8 +111,9 @@ class Interval:
 class Demand:
     """What sizing derived from the spec: the strict needs an offer must meet, and estimates with their reasons.
 
-    ``kind`` is what equal workloads share. ``runtime_s`` are bounds, with the declared limit as the upper one;
-    ``usual_s`` the first decile, median and ninth decile of what equal workloads took, where there were any.
+    ``raised`` says why more memory is asked for than was declared, if it is. ``kind`` is what equal workloads share.
+    ``runtime_s`` are bounds, with the declared limit as the upper one; ``usual_s`` the first
+    decile, median and ninth decile of what equal workloads took, where there were any.
     """
 
     gpu_count: int = 0
@@ -124,6 +125,7 @@ class Demand:
     runtime_s: Interval | None = None
     reasons: tuple[str, ...] = ()
     kind: str = ""
+    raised: str = ""
     usual_s: Interval | None = None
 
 

@@ -69,7 +69,8 @@ class Workload:
 class PlacementNote:
     """Why an attempt runs where it runs, kept for ever.
 
-    ``kind`` is what equal workloads share. It, ``gpu_model`` and ``capacity_type`` are empty where nobody noted them.
+    ``kind`` is what equal workloads share. It, ``gpu_model`` and ``capacity_type`` are empty where nobody noted them;
+    ``memory_bytes`` is how much was asked for.
     ``forecast`` is what was expected of the workload, noted for its first attempt.
     """
 
@@ -84,6 +85,7 @@ class PlacementNote:
     gpu_model: str = ""
     capacity_type: str = ""
     kind: str = ""
+    memory_bytes: int | None = None
     forecast: Forecast | None = None
 
 

@@ -31,6 +31,7 @@ from placet.engine.facts import (
 )
 from placet.stages import blocking, course, dispatch, placement, recovery, sizing, tracking
 from placet.stages.delivery import deliver
+from placet.stages.enlarging import enlarged
 from placet.stages.explaining import decision
 from placet.stages.filters import Asked
 from placet.stages.spot import Action
@@ -267,8 +268,9 @@ def _place(draft: Draft, situation: Situation) -> list[Effect]:
     waits = workload.wait_for in (WAIT_BACKOFF, WAIT_SPOT)
     if waits and workload.wake_ms is not None and workload.wake_ms > draft.now_ms:
         return []
-    asked = _asked(draft, world)
     offers = world.offers()
+    asked = _asked(draft, world)
+    asked = enlarged(asked, offers, draft.attempts, world.lessons.history(workload.tenant, asked.demand.kind))
     if course.follows(workload.spec):
         draft.course = course.look(asked, offers, workload, draft.attempts, draft.course)
     if draft.course is not None and draft.course.decision.action is Action.WAIT:
@@ -284,7 +286,8 @@ def _place(draft: Draft, situation: Situation) -> list[Effect]:
         ends = (block.until_ms for block in asked.blocks)
         draft.wait(WAIT_CAPACITY, plan.reason, min((draft.now_ms + CAPACITY_RECHECK_MS, *ends)))
         return []
-    draft.finish(WorkloadState.FAILED, Failure(cause=Cause.NO_OFFER, message=plan.reason))
+    raised = f"; {asked.demand.raised}" if asked.demand.raised else ""
+    draft.finish(WorkloadState.FAILED, Failure(cause=Cause.NO_OFFER, message=plan.reason + raised))
     return []
 
 

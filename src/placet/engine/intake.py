@@ -34,6 +34,7 @@ from placet.engine.market import LISTS_WITHIN_S, Market
 from placet.ports.ambient import Clock, Ids
 from placet.ports.store import Store
 from placet.stages import admission, blocking, forecast, placement, quotes, refusal, relaxations, sizing
+from placet.stages.enlarging import enlarged
 from placet.stages.filters import Asked
 from placet.stages.memory.demanded import model_memory
 from placet.stages.memory.estimate import estimate_memory
@@ -404,6 +405,7 @@ class Intake:
         )
         own, offers = (*problems, *admission.admit(spec, now_ms)), self._ports.offers()
         if not len(offers) or placement.feasible(asked, offers):
+            asked = enlarged(asked, offers, history=lessons.history(tenant, asked.demand.kind))
             return Judged(asked=asked, problems=own)
         # In a thread: what would help takes a few decisions over all offers.
         listed = self._ports.offers.listed.table

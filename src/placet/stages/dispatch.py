@@ -58,6 +58,7 @@ def dispatch(
         gpu_model=best.offer.gpu.model if best.offer.gpu else "",
         capacity_type=str(best.offer.capacity_type),
         kind=demand.kind,
+        memory_bytes=demand.memory_bytes,
         forecast=forecast(best, demand, workload.spec.repeat) if epoch == 1 else None,
     )
     attempt = Attempt(
@@ -85,7 +86,7 @@ def dispatch(
         actor=sender.worker,
         epoch=epoch,
         to_state=str(attempt.state),
-        message=f"{IntentVerb.SUBMIT} to {note.offer_id}",
+        message=f"{IntentVerb.SUBMIT} to {note.offer_id}" + (f"; {demand.raised}" if demand.raised else ""),
         data=(("key", key), ("offer", note.offer_id), ("price_usd_per_hour", str(note.price_usd_per_hour))),
     )
     launch = Launch(

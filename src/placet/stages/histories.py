@@ -4,7 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
-from placet.domain.lessons import Ended, History
+from placet.domain.failures import Cause
+from placet.domain.lessons import NO_HISTORY, Ended, History
 from placet.domain.offers import Interval
 from placet.domain.values import evolve
 
@@ -18,16 +19,16 @@ Histories = Mapping[tuple[str, str], History]
 
 
 def remember_kinds(histories: Histories, ended: Sequence[Ended]) -> Histories:
-    """The histories with the run times of some more attempts, in whatever order these come."""
+    """The histories with the run times and the memory of some more attempts."""
     news: dict[tuple[str, str], list[Ended]] = {}
     for one in ended:
-        if one.kind and one.computed and one.started_ms is not None and one.exited_ms is not None:
+        if one.kind and (_ran(one) or one.cause is Cause.OUT_OF_MEMORY):
             news.setdefault((one.tenant, one.kind), []).append(one)
     if not news:
         return histories
     grown = dict(histories)
     for key, runs in news.items():
-        grown[key] = _grown(grown.pop(key, History(at_ms=0)), sorted(runs, key=lambda one: one.finished_ms))
+        grown[key] = _grown(grown.pop(key, NO_HISTORY), sorted(runs, key=lambda one: one.finished_ms))
     if len(grown) > KINDS_MAX:
         latest = sorted(grown.items(), key=lambda item: item[1].at_ms, reverse=True)
         grown = dict(latest[: KINDS_MAX * 3 // 4])
@@ -35,10 +36,40 @@ def remember_kinds(histories: Histories, ended: Sequence[Ended]) -> Histories:
 
 
 def _grown(history: History, runs: Sequence[Ended]) -> History:
-    seconds = [max((one.exited_ms or 0) - (one.started_ms or 0), 0) / 1000 for one in runs]
+    history = evolve(history, at_ms=max(history.at_ms, runs[-1].finished_ms))
+    for one in runs:
+        history = _with_memory(history, one)
+    well = [one for one in runs if _ran(one)]
+    if not well:
+        return history
+    seconds = [max((one.exited_ms or 0) - (one.started_ms or 0), 0) / 1000 for one in well]
+    peaks = [one.peak_memory_bytes for one in well if one.peak_memory_bytes is not None]
     kept = (*history.run_times_s, *seconds)[-RUN_TIMES_MAX:]
-    at_ms = max(history.at_ms, runs[-1].finished_ms)
-    return evolve(history, at_ms=at_ms, run_times_s=kept, runtime_s=run_time(kept))
+    return evolve(
+        history,
+        run_times_s=kept,
+        runtime_s=run_time(kept),
+        peaks_bytes=(*history.peaks_bytes, *peaks)[-RUN_TIMES_MAX:],
+    )
+
+
+def _ran(ended: Ended) -> bool:
+    return ended.computed and ended.started_ms is not None and ended.exited_ms is not None
+
+
+def _with_memory(history: History, ended: Ended) -> History:
+    """What did not do and what did; a success with what had been too little before takes that back."""
+    short, enough = history.short_bytes, history.enough_bytes
+    if ended.cause is Cause.OUT_OF_MEMORY:
+        had = ended.memory_bytes or ended.peak_memory_bytes
+        if had is None:
+            return history
+        short = max(short or 0, had)
+        enough = enough if enough is not None and enough > short else None
+    elif ended.memory_bytes is not None:
+        short = None if short is not None and ended.memory_bytes <= short else short
+        enough = ended.memory_bytes if enough is None else min(enough, ended.memory_bytes)
+    return evolve(history, short_bytes=short, enough_bytes=enough)
 
 
 def run_time(seconds: Sequence[float]) -> Interval:

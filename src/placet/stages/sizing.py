@@ -31,9 +31,11 @@ def size(spec: Spec, *, tenant: str = "", lessons: Lessons = NO_LESSONS) -> Dema
     """The demand of a spec. Declared needs are taken as they are, and a model's GPU memory is derived where it is not
     declared; the run time is that of the tenant's equal workloads, and the declared limit bounds it from above."""
     needs, kind = spec.resources, kind_of(spec)
-    history = lessons.histories.get((tenant, kind))
+    history = lessons.history(tenant, kind)
     runtime_s = _runtime(spec, history)
     reasons = [] if runtime_s is None else [f"run time: {runtime_s.reason}"]
+    if history.peak_bytes is not None:
+        reasons.append(f"memory: equal workloads used at most {format_bytes(history.peak_bytes)}")
     gpus = _gpus(spec)
     return Demand(
         gpu_count=gpus.count,
@@ -49,17 +51,17 @@ def size(spec: Spec, *, tenant: str = "", lessons: Lessons = NO_LESSONS) -> Dema
     )
 
 
-def _usual(spec: Spec, history: History | None) -> Interval | None:
+def _usual(spec: Spec, history: History) -> Interval | None:
     """What equal workloads took, each decile cut at the declared limit."""
-    limit, known = spec.constraints.runtime_s, None if history is None else history.runtime_s
+    limit, known = spec.constraints.runtime_s, history.runtime_s
     if known is None or limit is None:
         return known
     low, likely, high = (min(part, limit) for part in (known.low, known.likely, known.high))
     return Interval(low=low, likely=likely, high=high, reason=known.reason)
 
 
-def _runtime(spec: Spec, history: History | None) -> Interval | None:
-    limit, known = spec.constraints.runtime_s, None if history is None else history.runtime_s
+def _runtime(spec: Spec, history: History) -> Interval | None:
+    limit, known = spec.constraints.runtime_s, history.runtime_s
     if limit is None:
         return known
     if known is None:
