@@ -362,6 +362,7 @@ class MatchView(View):
     left_out: int = Field(default=0, description="How many more were dropped.")
     filter_fields: dict[str, str] = Field(default={}, description="The field of the spec that each filter checks.")
     problems: list[ProblemView] = []
+    relaxations: list[RelaxationView] = Field(default=[], description="What would make an infeasible spec feasible.")
     sources: list[SourceView] = []
 
 

@@ -144,6 +144,7 @@ class Match:
     listed: tuple[Ranked, ...]
     drops: tuple[Drop, ...]
     problems: tuple[Problem, ...]
+    relaxations: tuple[Relaxation, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -363,6 +364,7 @@ class Intake:
                 listed=_listed(asked, listed),
                 drops=placement.why_not(asked, table, drops_max),
                 problems=judged.problems,
+                relaxations=judged.relaxations,
             )
 
         return await asyncio.to_thread(held)  # a sentence for each of a thousand offers takes a while

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from placet.contract import api
 from placet.domain.listings import Corrected, Listing, Quarantined
 from placet.engine.catalogs import Shelf
-from placet.server import mapping, problems
+from placet.server import forecasts, mapping, problems
 from placet.server.asking import Asked, asked
 from placet.server.documents import SPEC_BODY, read_spec
 from placet.server.doors import Doors, reply
@@ -93,6 +93,7 @@ class Offers:
                 left_out=dropped - len(found.drops),
                 filter_fields={name: FILTER_FIELDS[name] for name, _ in found.plan.drop_counts},
                 problems=[mapping.problem(one) for one in found.problems],
+                relaxations=[forecasts.relaxation(one) for one in found.relaxations],
                 sources=self._sources(),
             )
         )

@@ -42,9 +42,7 @@ def _say(output: Output, view: "api.EstimateView") -> None:
     output.say("would be accepted" if view.accepted else "would not be accepted")
     for problem in (*view.problems, *view.warnings):
         say_problem(output, problem)
-    if view.relaxations:
-        output.say("what would make it feasible:")
-        output.table(("Change", "Price", "Likely cost", "Starts in", "Offer"), list(_ways(view.relaxations)))
+    say_ways(output, view.relaxations)
     if view.forecast is not None:
         _say_forecast(output, view)
     for assumption in view.assumptions:
@@ -53,6 +51,13 @@ def _say(output: Output, view: "api.EstimateView") -> None:
     if view.quote is not None:
         bound = format_money(Decimal(view.quote.bound_usd))
         output.say(f"quote, valid until {view.quote.valid_until}, for at most {bound}: {view.quote.quote}")
+
+
+def say_ways(output: Output, ways: "list[RelaxationView]") -> None:
+    """What would make an infeasible spec feasible, if anything would."""
+    if ways:
+        output.say("what would make it feasible:")
+        output.table(("Change", "Price", "Likely cost", "Starts in", "Offer"), list(_ways(ways)))
 
 
 def _ways(ways: "list[RelaxationView]") -> Iterator[tuple[str, str, str, str, str]]:
@@ -91,11 +96,11 @@ def _duration(seconds: str) -> str:
 def _say_offers(output: Output, view: "api.EstimateView") -> None:
     rows = [
         (place, one.offer.id, one.offer.provider, format_money(Decimal(one.offer.price_usd_per_hour)) + "/h",
-         format_money(Decimal(one.cost_usd.likely)), one.offer.availability)
+         format_money(Decimal(one.cost_usd.likely)), _duration(one.offer.startup_s), one.offer.availability)
         for place, one in enumerate(view.plan.ranked[:CANDIDATES_SHOWN], 1)
     ]  # fmt: skip
     if rows:
-        output.table(("Rank", "Offer", "Provider", "Price", "Likely cost", "Now"), rows)
+        output.table(("Rank", "Offer", "Provider", "Price", "Likely cost", "Starts in", "Now"), rows)
     listed = [
         (one.offer.id, one.offer.provider, format_money(Decimal(one.offer.price_usd_per_hour)) + "/h",
          format_money(Decimal(one.cost_usd.likely)), one.offer.price_source + (" (stale)" if one.offer.stale else ""))

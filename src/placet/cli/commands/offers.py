@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from placet.cli.commands.estimating import say_ways
 from placet.cli.door import client
 from placet.cli.exits import Exit
 from placet.cli.failures import Stop, problem_lines
@@ -112,6 +113,7 @@ def _match(output: Output, view: "api.MatchView") -> int:
         return Exit.OK if view.accepted else Exit.REFUSED
     for problem in view.problems:
         output.say("\n".join(problem_lines(ProblemView(**vars(problem)))))
+    say_ways(output, view.relaxations)
     output.say(f"{view.fits} of {view.considered} offers fit")
     if view.plan.ranked:
         output.table(RANKED, list(_ranked(view.plan.ranked)))
