@@ -141,3 +141,20 @@ async def test_the_forecast_of_the_first_attempt_is_kept_with_it(plane: ControlP
     assert isinstance(outcome, Submitted)
     record = await plane.finished(outcome.workload.id)
     assert record.attempts[0].placement.forecast == estimate.forecast
+
+
+async def test_every_server_of_a_database_honours_the_quotes_of_all(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'placet.db'}"
+    planes = []
+    for worker in ("w1", "w2"):
+        provider = Priced(SystemClock(), always(Script()))
+        provider.show(price_usd_per_hour=Decimal(2))
+        planes.append(await start(url, tmp_path, provider, worker=worker))
+    first, second = planes
+    quote = (await estimated(first)).quote
+    assert quote is not None
+    assert isinstance(await submitted(second, quote.text), Submitted)
+    for plane in planes:
+        await plane.reconciler.stop()
+        await plane.loop
+        await plane.store.close()
