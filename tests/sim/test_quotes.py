@@ -122,10 +122,13 @@ async def test_what_can_never_run_is_refused_with_ways_out_and_no_quote(plane: C
     assert [problem.code for problem in estimate.problems] == ["over_budget"]
     assert estimate.quote is None
     assert estimate.forecast is None
-    [way] = estimate.relaxations
-    raised = await estimated(plane, way.spec)
-    assert raised.problems == ()
-    assert raised.cost_usd == way.cost_usd
+    assert {way.changes[0].field for way in estimate.relaxations} == {
+        "constraints.maximum_estimated_cost", "constraints.maximum_runtime_seconds"
+    }  # fmt: skip
+    for way in estimate.relaxations:
+        mended = await estimated(plane, way.spec)
+        assert mended.problems == ()
+        assert mended.cost_usd == way.cost_usd
     spot_only = replace(DEAR, constraints=replace(DEAR.constraints, capacity_types=(CapacityType.SPOT,)))
     outcome = await plane.intake.submit(Submission(tenant=TENANT, spec=spot_only, key=None, actor="test"))
     assert isinstance(outcome, Refused)

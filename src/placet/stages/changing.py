@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from decimal import ROUND_UP, Decimal
+from decimal import ROUND_DOWN, ROUND_UP, Decimal
 from typing import TypeAlias
 
 import numpy as np
@@ -11,7 +11,7 @@ from placet.domain.offer_table import Numbers, OfferTable
 from placet.domain.offers import Offer
 from placet.domain.relaxations import Change
 from placet.domain.spec import Accelerator, Constraints, Repeat, Resources, Selection, Spec
-from placet.domain.units import MINUTE_MS, SECOND_MS, format_bytes, format_instant, format_money
+from placet.domain.units import MINUTE_MS, SECOND_MS, format_bytes, format_duration_ms, format_instant, format_money
 from placet.stages.filters import Asked, worst_cost_usd, worst_costs_micro
 from placet.stages.memory.demanded import model_memory
 from placet.stages.memory.splitting import smallest_split
@@ -19,6 +19,9 @@ from placet.stages.memory.values import MemoryEstimate
 
 Changed: TypeAlias = tuple[Change, Spec]
 CENT, SMALL_CENT = Decimal("0.01"), Decimal("0.0001")
+# No program is told to be done in less.
+LEAST_RUN_S = Decimal(60)
+RUNTIME_FIELD = "constraints.maximum_runtime_seconds"
 
 
 def change(filter_name: str, asked: Asked, spec: Spec, offer: Offer) -> Changed | None:
@@ -26,8 +29,17 @@ def change(filter_name: str, asked: Asked, spec: Spec, offer: Offer) -> Changed 
 
     ``spec`` may have been changed before; ``asked`` is the request as it came.
     """
-    changer = CHANGERS.get(filter_name)
-    made = None if changer is None else changer(_At(asked=asked, spec=spec, offer=offer))
+    return _changed(CHANGERS.get(filter_name), filter_name, _At(asked=asked, spec=spec, offer=offer))
+
+
+def other_change(filter_name: str, asked: Asked, spec: Spec, offer: Offer) -> Changed | None:
+    """Another bound changed to the same end, where there is one: what may not cost more may end earlier."""
+    other = _shorter if filter_name == "cost_cap" else None
+    return _changed(other, filter_name, _At(asked=asked, spec=spec, offer=offer))
+
+
+def _changed(changer: "Callable[[_At], _Made | None] | None", filter_name: str, at: "_At") -> Changed | None:
+    made = None if changer is None else changer(at)
     if made is None:
         return None
     field, words, value, changed = made
@@ -200,6 +212,23 @@ def _cost(at: _At) -> _Made | None:
     cap = worst.quantize(CENT if worst >= CENT * 10 else SMALL_CENT, rounding=ROUND_UP)
     changed = _bounds(at.spec, replace(at.spec.constraints, cost_usd=cap))
     return "constraints.maximum_estimated_cost", f"raise the cost cap to {format_money(cap)}", str(cap), changed
+
+
+def _shorter(at: _At) -> _Made | None:
+    """A lower limit of the run time, unless half of the equal workloads would not have ended within it."""
+    bounds, price = at.spec.constraints, at.offer.price_usd_per_hour
+    if bounds.runtime_s is None or bounds.cost_usd is None or price <= 0:
+        return None
+    left_usd = bounds.cost_usd - at.asked.spent_usd
+    paid_s = left_usd * 3600 / price - at.offer.startup_s - at.offer.billing_quantum_s
+    limit_s = paid_s.to_integral_value(ROUND_DOWN)
+    usual = at.asked.demand.usual_s
+    least_s = max(LEAST_RUN_S, Decimal(0) if usual is None else usual.likely)
+    if left_usd < at.offer.minimum_charge_usd or not least_s <= limit_s < bounds.runtime_s:
+        return None
+    words = f"end it after {format_duration_ms(int(limit_s) * SECOND_MS)} at the latest"
+    changed = _bounds(at.spec, replace(bounds, runtime_s=limit_s))
+    return RUNTIME_FIELD, words, str(int(limit_s)), changed
 
 
 def _deadline(at: _At) -> _Made | None:

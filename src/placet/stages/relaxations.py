@@ -17,7 +17,7 @@ from placet.domain.offers import Demand, Offer, Ranked
 from placet.domain.relaxations import Change, Relaxation
 from placet.domain.spec import Spec
 from placet.stages.admission import admit
-from placet.stages.changing import change, distance
+from placet.stages.changing import RUNTIME_FIELD, Changed, change, distance, other_change
 from placet.stages.filters import NEVER_FILTERS, NOT_NOW_FILTERS, Asked
 from placet.stages.placement import ranked_of
 from placet.stages.ranking import best_of
@@ -77,8 +77,7 @@ def relaxations(asked: Asked, table: OfferTable, resize: Sizer) -> tuple[Relaxat
     for together in range(1, TOGETHER_MAX + 1):
         found: dict[tuple[tuple[str, str], ...], Relaxation] = {}
         for offer, kind in _candidates(asked, table, marked, together):
-            made = _relaxed(asked, table, offer, kind, resize)
-            if made is not None:
+            for made in _relaxed(asked, table, offer, kind, resize):
                 found.setdefault(tuple((one.field, one.value) for one in made.changes), made)
         if found:
             return tuple(sorted(found.values(), key=_order))[:TOLD_MAX]
@@ -95,8 +94,10 @@ def unconnected(asked: Asked, listed: OfferTable, resize: Sizer) -> tuple[Relaxa
     return () if as_it_is is None else (as_it_is,)
 
 
-def _order(made: Relaxation) -> tuple[bool, Decimal, str]:
-    return not made.now, made.cost_usd.likely, made.changes[0].field
+def _order(made: Relaxation) -> tuple[bool, bool, Decimal, str]:
+    """What is free before what is not, more money before less work, then by cost."""
+    less_work = any(change.field == RUNTIME_FIELD for change in made.changes)
+    return not made.now, less_work, made.cost_usd.likely, made.changes[0].field
 
 
 def _candidates(asked: Asked, table: OfferTable, marked: Broken, together: int) -> Iterator[tuple[Offer, int]]:
@@ -134,20 +135,24 @@ def _best(asked: Asked, table: OfferTable, rows: NDArray[np.intp]) -> Offer:
     return best_of(asked, few, np.ones(len(few), dtype=np.bool_), len(few), "").offers.offer(0)
 
 
-def _relaxed(asked: Asked, table: OfferTable, offer: Offer, kind: int, resize: Sizer) -> Relaxation | None:
-    """The request changed so that the offer fits, and what is best for it then."""
-    spec = asked.spec
-    changes: list[Change] = []
-    for name in names_of(kind):
-        made = change(name, asked, spec, offer)
-        if made is None:
-            return None
-        changes.append(made[0])
-        spec = made[1]
-    if admit(spec, asked.now_ms):
-        return None
-    found = best_ever(replace(asked, spec=spec, demand=resize(spec)), table)
-    return None if found is None else _made(spec, tuple(changes), found)
+def _relaxed(asked: Asked, table: OfferTable, offer: Offer, kind: int, resize: Sizer) -> Iterator[Relaxation]:
+    """The request changed so that the offer fits, with what is best for it then; in two ways where there are two."""
+    names = names_of(kind)
+    for ways in ((change,) * len(names), (*(change,) * (len(names) - 1), other_change)):
+        spec = asked.spec
+        changes: list[Change] = []
+        for name, way in zip(names, ways, strict=True):
+            made: Changed | None = way(name, asked, spec, offer)
+            if made is None:
+                break
+            changes.append(made[0])
+            spec = made[1]
+        if len(changes) < len(names) or admit(spec, asked.now_ms):
+            continue
+        found = best_ever(replace(asked, spec=spec, demand=resize(spec)), table)
+        relaxed = None if found is None else _made(spec, tuple(changes), found)
+        if relaxed is not None:
+            yield relaxed
 
 
 def _made(spec: Spec, changes: tuple[Change, ...], found: "BestEver") -> Relaxation | None:

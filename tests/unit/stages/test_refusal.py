@@ -54,9 +54,21 @@ def test_a_cap_below_the_cheapest_cost_says_which_cap_would_do() -> None:
     [problem] = made.problems
     assert (problem.code, problem.field) == ("over_budget", "constraints.maximum_estimated_cost")
     assert "may cost $3.25, the cap is $2.00" in problem.what
-    assert problem.fix == "raise the cost cap to $3.26: $3.20/h, starts in about 1m 00s"
-    [way] = made.relaxations
-    assert [(change.field, change.value) for change in way.changes] == [("constraints.maximum_estimated_cost", "3.26")]
+    assert problem.fix.startswith("raise the cost cap to $3.26: $3.20/h, starts in about 1m 00s; or ")
+    changes = {change.field: change.value for way in made.relaxations for change in way.changes}
+    assert changes == {"constraints.maximum_estimated_cost": "3.26", "constraints.maximum_runtime_seconds": "2189"}
+    assert "end it after 36m 29s at the latest: $3.20/h" in problem.fix
+
+
+def test_nobody_is_told_to_end_before_the_work_is_likely_done() -> None:
+    spec = bounded(cost_usd=Decimal(2))
+    usual = Interval(low=Decimal(2000), likely=Decimal(2500), high=Decimal(3000), reason="r")
+    asked = Asked(spec=spec, demand=replace(size(spec), usual_s=usual), now_ms=NOW_MS)
+    made = refuse(asked, OfferTable.of([PAID]), NOTHING, size)
+    assert [change.filter for way in made.relaxations for change in way.changes] == ["cost_cap"]
+    assert "end it" not in made.problems[0].fix
+    [way] = refused(bounded(cost_usd=Decimal("0.10")), PAID).relaxations  # 40 seconds are no run
+    assert way.changes[0].field == "constraints.maximum_estimated_cost"
 
 
 def test_kinds_of_capacity_are_ways_out_with_their_price() -> None:
@@ -140,7 +152,7 @@ def test_a_model_that_is_too_large_for_one_gpu_is_split() -> None:
 def test_what_is_only_listed_is_a_way_out_of_its_own() -> None:
     listed = replace(SPOT, id="listed", connected=False, price_source="prices.csv")
     made = refused(bounded(cost_usd=Decimal("0.5")), PAID, listed=(listed,))
-    assert [way.offer.connected for way in made.relaxations] == [True, False]
+    assert [way.offer.connected for way in made.relaxations] == [True, True, False, False]
 
 
 def test_nothing_helps_against_a_runtime_that_nobody_offers() -> None:

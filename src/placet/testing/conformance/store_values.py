@@ -8,6 +8,7 @@ from placet.domain.blocks import Block, Scope, Streak
 from placet.domain.decisions import Choice, Decision, Known
 from placet.domain.experience import Level, Tally
 from placet.domain.failures import Cause, Failure
+from placet.domain.forecasts import Forecast, Quantiles
 from placet.domain.offers import Demand, Gpu, Interval, Offer
 from placet.domain.records import (
     Acceptance,
@@ -59,6 +60,14 @@ PLACEMENT = PlacementNote(
     parts=(("cost", "0.1"),),
     dropped=(("memory", 2),),
     reasons=("cheapest that fits",),
+    forecast=Forecast(
+        cost_usd=Quantiles(p10=Decimal("0.000001"), p50=Decimal("0.10"), p90=Decimal(7)),
+        start_s=Quantiles(p10=Decimal(0), p50=Decimal("0.125"), p90=Decimal(60)),
+        run_s=Quantiles(p10=Decimal(1), p50=Decimal(2), p90=Decimal(3)),
+        finish_s=Quantiles(p10=Decimal(4), p50=Decimal(5), p90=Decimal("6.5")),
+        run_assumed=True,
+        machine="spot 8xH100",
+    ),
 )
 
 RICH_SPEC = Spec(
