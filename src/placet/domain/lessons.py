@@ -16,6 +16,7 @@ class Ended:
 
     ``offer_id`` to ``capacity_type`` say where it was to run; times are milliseconds, and ``permit_ms`` is when its
     runner asked to start the program. ``memory_bytes`` is how much it had asked for.
+    ``whole`` says that it did the whole work, and not perhaps the rest of what an earlier one had left.
     """
 
     tenant: str
@@ -36,6 +37,7 @@ class Ended:
     cause: Cause | None = None
     peak_memory_bytes: int | None = None
     memory_bytes: int | None = None
+    whole: bool = True
 
     @classmethod
     def of(cls, tenant: str, attempt: Attempt) -> "Ended":
@@ -60,6 +62,7 @@ class Ended:
             cause=None if failure is None else failure.cause,
             peak_memory_bytes=attempt.usage.peak_memory_bytes,
             memory_bytes=where.memory_bytes,
+            whole=attempt.epoch == 1 or not where.resumes,
         )
 
 

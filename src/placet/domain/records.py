@@ -70,7 +70,7 @@ class PlacementNote:
     """Why an attempt runs where it runs, kept for ever.
 
     ``kind`` is what equal workloads share. It, ``gpu_model`` and ``capacity_type`` are empty where nobody noted them;
-    ``memory_bytes`` is how much was asked for.
+    ``memory_bytes`` is how much was asked for, ``resumes`` that a later attempt may go on from a checkpoint.
     ``forecast`` is what was expected of the workload, noted for its first attempt.
     """
 
@@ -86,6 +86,7 @@ class PlacementNote:
     capacity_type: str = ""
     kind: str = ""
     memory_bytes: int | None = None
+    resumes: bool = False
     forecast: Forecast | None = None
 
 

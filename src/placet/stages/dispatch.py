@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from placet.domain.allocations import Launch, ResolvedInput, Tag
 from placet.domain.offers import Demand, Plan
 from placet.domain.records import Attempt, Event, EventKind, Intent, PlacementNote, Workload
+from placet.domain.spec import Repeat
 from placet.domain.states import AttemptState, IntentState, IntentVerb
 from placet.stages.forecast import forecast
 
@@ -59,6 +60,7 @@ def dispatch(
         capacity_type=str(best.offer.capacity_type),
         kind=demand.kind,
         memory_bytes=demand.memory_bytes,
+        resumes=workload.spec.repeat is Repeat.RESUMABLE or workload.spec.checkpoints is not None,
         forecast=forecast(best, demand, workload.spec.repeat) if epoch == 1 else None,
     )
     attempt = Attempt(

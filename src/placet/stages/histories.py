@@ -39,8 +39,7 @@ def _grown(history: History, runs: Sequence[Ended]) -> History:
     history = evolve(history, at_ms=max(history.at_ms, runs[-1].finished_ms))
     for one in runs:
         history = _with_memory(history, one)
-    # A later attempt may have gone on from a checkpoint: what it took is not what the whole takes.
-    well = [one for one in runs if _ran(one) and one.epoch == 1]
+    well = [one for one in runs if _ran(one) and one.whole]
     if not well:
         return history
     seconds = [max((one.exited_ms or 0) - (one.started_ms or 0), 0) / 1000 for one in well]

@@ -8,7 +8,7 @@ from placet.domain.lessons import NO_LESSONS, Ended, Lessons
 from placet.domain.offer_table import OfferTable
 from placet.domain.offers import Fate
 from placet.domain.records import Attempt
-from placet.domain.spec import Constraints, Resources, Selection, Spec
+from placet.domain.spec import Constraints, Repeat, Resources, Selection, Spec
 from placet.stages.dispatch import Sender, dispatch
 from placet.stages.enlarging import enlarged
 from placet.stages.filters import Asked
@@ -77,6 +77,10 @@ def test_the_next_attempt_asks_for_half_as_much_again_and_goes_where_that_is() -
     assert more.demand.raised in sent.events[0].message
     assert more.demand.raised in sent.attempt.placement.reasons
     assert sent.attempt.placement.memory_bytes == 3 * GIB
+    assert not sent.attempt.placement.resumes
+    resumable = replace(new_workload(1), spec=replace(SPEC, repeat=Repeat.RESUMABLE))
+    again = dispatch(resumable, more.demand, plan, (), Sender(deployment="d" * 8, worker="w", nonce="n"), NOW_MS)
+    assert again.attempt.placement.resumes
     assert sent.launch.demand.memory_bytes == 3 * GIB
 
 

@@ -267,6 +267,7 @@ def ended_from(row: Row) -> Ended:
         cause=_failure.decode(text(failure)).cause if failure else None,
         peak_memory_bytes=_usage.decode(text(usage)).peak_memory_bytes if usage else None,
         memory_bytes=where.memory_bytes,
+        whole=number(epoch) == 1 or not where.resumes,
     )
 
 

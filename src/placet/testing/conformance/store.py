@@ -459,6 +459,18 @@ class StoreContract(OwnershipContract):
         assert len(await store.ended(NOW_MS + 1, 10)) == 3
         assert list(await store.ended(NOW_MS + 4, 10)) == []
 
+    async def test_an_ended_attempt_tells_where_it_was_and_what_it_had(self, store: Store) -> None:
+        workload = await owned(store, 1)
+        first = rich_attempt(workload)
+        noted = replace(
+            first.placement, gpu_model="L4", capacity_type="spot", kind="k", memory_bytes=2**40, resumes=True
+        )
+        again = replace(first, epoch=2, key="again", placement=noted, failure=None, finished_ms=NOW_MS)
+        assert await applied(store, replace(transition_to(workload, W.PLACING), attempts=(first, again)))
+        (told,) = await store.ended(NOW_MS, 10)
+        assert told == Ended.of(TENANT, again)
+        assert (told.gpu_model, told.kind, told.memory_bytes, told.whole) == ("L4", "k", 2**40, False)
+
     async def test_decisions_come_back_as_they_were(self, store: Store) -> None:
         workload = await owned(store, 1)
         assert list(await store.decisions(workload.id)) == []
