@@ -23,8 +23,11 @@ FILE_FIXES = {
     errno.EACCES: "make it yours to read or write, or name another",
     errno.EISDIR: "name a file, not a folder",
     errno.ENOTDIR: "check the path: a part of it is a file, not a folder",
-    errno.ENOSPC: "free some space",
 }
+
+
+# The errors of a disk, or of a person's share of it, that takes no more.
+DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class Stop(Exception):
@@ -151,6 +154,14 @@ def _foreign(error: BaseException) -> Told:
         )
     if isinstance(error, typer.Abort):
         return Told(code="interrupted", what="interrupted", exit_code=Exit.INTERRUPTED)
+    if isinstance(error, OSError) and error.errno in DISK_FULL:
+        return Told(
+            code="disk_full",
+            what=f"no space left on the disk: {error.filename or error.strerror}",
+            why="Placet keeps its records, logs and outputs in the data folder (PLACET_DATA_DIR)",
+            fix="free some space there or name another data folder, then repeat; nothing that was accepted is lost",
+            exit_code=Exit.ERROR,
+        )
     if isinstance(error, OSError) and error.filename:
         fix = FILE_FIXES.get(error.errno or 0, "check the path and its folder")
         return Told(code="file", what=f"{error.filename}: {error.strerror}", fix=fix, exit_code=Exit.REFUSED)

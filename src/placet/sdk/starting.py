@@ -14,6 +14,8 @@ from placet.sdk.location import answers
 
 START_WITHIN_S = 30.0
 LOG_NAME = "server.log"
+# Less than this and a server cannot keep its first records.
+SPACE_BYTES_MIN = 1024 * 1024
 
 # Kept so that a long-lived client reaps the servers it started when they end.
 _started: list["subprocess.Popen[bytes]"] = []
@@ -40,12 +42,28 @@ def ensure_server(data: Path, arguments: Sequence[str] = ()) -> None:
         ended = process.poll()
         # Code 0 is "another one is already there": its socket comes up any moment.
         if ended or time.monotonic() > deadline:
-            raise Unreachable(
-                f"a background server could not be started: {_end_of(log)}",
-                f"mend that; {log} has the whole of it, and `placet doctor` tells what is here",
-            )
+            raise _not_started(data, log)
         time.sleep(pause_s)
         pause_s = min(pause_s * 1.5, 0.1)
+
+
+def _not_started(data: Path, log: Path) -> Unreachable:
+    """Why, as far as that can be known: on a full disk the log itself may have had no room."""
+    free_bytes = _free_bytes(data)
+    if free_bytes < SPACE_BYTES_MIN:
+        return Unreachable(
+            f"a background server could not be started: the disk of {data} is full ({free_bytes} bytes are free)",
+            "free some space there, or name another data folder (PLACET_DATA_DIR)",
+        )
+    return Unreachable(
+        f"a background server could not be started: {_end_of(log)}",
+        f"mend that; {log} has the whole of it, and `placet doctor` tells what is here",
+    )
+
+
+def _free_bytes(folder: Path) -> int:
+    facts = os.statvfs(folder)
+    return facts.f_bavail * facts.f_frsize
 
 
 @atexit.register

@@ -90,7 +90,7 @@ def _attempts(output: Output, view: "WorkloadView") -> None:
             one.exit_code,
             one.failure.cause.code if one.failure else "",
             took(one),
-            format_money(Decimal(one.cost_usd)),
+            ("at most " if one.cost_at_most else "") + format_money(Decimal(one.cost_usd)),
         )
         for one in view.attempt_list
     ]
@@ -101,7 +101,8 @@ def _attempts(output: Output, view: "WorkloadView") -> None:
 
 def took(one: "AttemptView") -> str:
     """How long an attempt took, as far as that is known: nobody measured one that was lost."""
-    if one.phases_ms:
+    watched = one.exited_at or one.finished_at is None or "running" in one.phases_ms
+    if one.phases_ms and watched:
         return format_duration_ms(sum(one.phases_ms.values()))
     if one.finished_at is None:
         return "-"
