@@ -16,7 +16,12 @@ SECOND_MS = 1_000
 MINUTE_MS = 60 * SECOND_MS
 HOUR_MS = 60 * MINUTE_MS
 
-BYTES_MAX = 2**62
+# Below these no program starts at any provider; above them sums leave what 64 bits hold.
+MEMORY_BYTES_MIN = MIB
+DISK_BYTES_MIN = 4 * KIB
+CORES_MIN = Decimal("0.01")
+DURATION_S_MIN = Decimal("0.001")
+BYTES_MAX = 2**62 - 1
 DURATION_S_MAX = 366 * 24 * 3600
 MONEY_MAX = Decimal(10_000_000)
 
