@@ -1,14 +1,21 @@
 """A client finds its server, and never sends its token where others could read it."""
 
+import asyncio
 import os
 import socket
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
+import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from placet.config import load_settings
-from placet.sdk import places
-from placet.sdk.location import BadLocation, answers, locate, read_token
+from placet.sdk import AsyncClient, Client, places
+from placet.sdk.connection import connect
+from placet.sdk.location import BadLocation, answers, checked_url, locate, read_token
 
 
 def test_the_named_server_wins() -> None:
@@ -35,6 +42,25 @@ def test_a_named_data_folder_is_nobody_elses_server(tmp_path: Path) -> None:
 def test_an_address_that_would_betray_the_token_is_refused(url: str) -> None:
     with pytest.raises(BadLocation):
         locate({"PLACET_URL": url})
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://[::1", "http://::1]", "https://[x]", "https://[::1]x", "https://h:x", "https://h:99999", "https://h:-1",
+        "https://h:0", "https://h\n", "https://h/\x00", "https://\udcff", "https://h/\ud800", "//", "",
+        "https://" + "a" * 70_000,
+    ],
+)  # fmt: skip
+def test_an_address_that_is_none_is_refused_as_such(url: str) -> None:
+    with pytest.raises(BadLocation, match="is not an http or https URL"):
+        checked_url(url)
+
+
+@given(st.from_regex(r"https?:[/]{0,3}[\[\]:@%#?.a-z0-9\\ ]*", fullmatch=True) | st.text())
+def test_any_address_is_taken_or_refused(url: str) -> None:
+    with suppress(BadLocation):
+        httpx.Client(base_url=checked_url(url)).close()
 
 
 @pytest.mark.parametrize("url", ["http://localhost:1", "http://127.0.0.1:7468", "http://[::1]:7468"])
@@ -75,3 +101,15 @@ def test_clients_and_servers_read_the_same_settings_file(tmp_path: Path) -> None
     for unusable in ("data_dir = 3", "not toml", ""):
         settings.write_text(unusable)
         assert places.data_dir(environment) == tmp_path / "placet"
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_a_data_folder_is_named_by_a_text_or_a_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Callable[[Path], str | Path]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for named in (kind(tmp_path / "data"), kind(Path("data")), kind(Path("~/data"))):
+        assert connect(data_dir=named, start=False).location.socket == tmp_path / "data" / "server.sock"
+        Client(data_dir=named, start=False).close()
+    asyncio.run(AsyncClient(data_dir=kind(tmp_path), start=False).close())

@@ -10,7 +10,7 @@ from placet.cli.describing import pairs
 from placet.cli.door import client, line_of, resolve
 from placet.cli.exits import Exit
 from placet.cli.failures import Stop
-from placet.cli.output import Output
+from placet.cli.output import Output, last_words
 from placet.cli.summary import show_result
 from placet.contract.quantities import format_duration_ms, format_money
 from placet.contract.words import WorkloadState
@@ -150,8 +150,9 @@ def result(context: typer.Context, workload: Id) -> int:
         except Conflict as error:
             raise Stop(error.code, str(error), f"placet wait {workload_id}") from error
     view = ResultView.model_validate_json(text)
-    if output.json:
-        output.raw_document(text)
-    else:
-        show_result(view, output.say)
+    with last_words():
+        if output.json:
+            output.raw_document(text)
+        else:
+            show_result(view, output.say)
     return Exit.of_state(view.state)
