@@ -165,7 +165,7 @@ async def test_a_file_that_is_no_such_list_is_refused_whole(tmp_path: Path, text
         await csv_file(tmp_path, text).read()
 
 
-@pytest.mark.parametrize("text", ["{}", "[1]", "[" * 100_000, '"\\ud800"', "nonsense"])
+@pytest.mark.parametrize("text", ["{}", "1", "[" * 100_000, '"\\ud800"', "nonsense"])
 async def test_json_that_is_no_such_list_is_refused_whole(tmp_path: Path, text: str) -> None:
     with pytest.raises(CatalogUnreadable):
         await json_file(tmp_path, text).read()
@@ -193,6 +193,27 @@ async def test_a_row_that_cannot_be_read_costs_itself_alone(tmp_path: Path, cell
     made = normalise(found)
     assert [(aside.listing.line, aside.doubt) for aside in made.quarantined] == [(2, "unreadable")]
     assert len(made.offers) == 3
+
+
+@pytest.mark.parametrize(
+    "moment",
+    ["9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00+23:59", "2026-12-01", "2026-12-01T00:00:00", "+2h", "soon"],
+)
+async def test_a_row_of_no_possible_moment_costs_itself_alone(tmp_path: Path, moment: str) -> None:
+    rows = f"cloud,big,eu,A100,1,80,12,120,2.00,,{moment}\nother,big,eu,A100,1,80,12,120,2.00,,2026-11-30T00:00:00Z\n"
+    found = await listings_of(csv_file(tmp_path, f"{HEADER},observed_at\n{rows}"))
+    assert ["observed_at" in one.unreadable for one in found] == [True, False]
+    assert [(aside.listing.line, aside.doubt) for aside in normalise(found).quarantined] == [(2, "unreadable")]
+
+
+@pytest.mark.parametrize("entry", ["1", "null", '"text"', "true", "[]", "[{}]"])
+async def test_a_json_entry_that_is_no_row_costs_itself_alone(tmp_path: Path, entry: str) -> None:
+    rows = json.dumps(JSON_ROWS)
+    found = await listings_of(json_file(tmp_path, f"[{entry}, {rows.removeprefix('[')}"))
+    assert "no object" in found[0].unreadable
+    made = normalise(found)
+    assert [(aside.listing.line, aside.doubt) for aside in made.quarantined] == [(1, "unreadable")]
+    assert len(made.offers) == len(normalise(await listings_of(json_file(tmp_path, rows))).offers)
 
 
 async def test_gpuhunt_prices_of_one_machine_are_one_listing(tmp_path: Path) -> None:

@@ -163,7 +163,6 @@ def test_artifacts(shell: Shell, done: str) -> None:
     assert [one["path"] for one in shell.document("artifacts", "ls", done)] == ["a"]
     saved = shell.document("artifacts", "get", done, "--output", "found")
     assert Path(shell.folder, saved[0]["file"]).read_text() == "hello\n"
-    assert shell("artifacts", "get", done, "nope").returncode == 6
 
 
 def test_submit_wait_retry_cancel(shell: Shell) -> None:
@@ -236,6 +235,8 @@ def test_tokens(shell: Shell) -> None:
         (("submit", "--label", "novalue", "--", "true"), 2, "usage"),
         (("submit", "--cpu", "lots", "--", "true"), 2, "invalid_spec"),
         (("ls", "--url", "http://placet.example"), 6, "bad_location"),
+        (("ls", "--url", "http://[::1"), 6, "bad_location"),
+        (("ls", "--url", "https://placet.example:none"), 6, "bad_location"),
         (("server", "--config", "none.toml"), 2, "bad_settings"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else str(value),
@@ -272,6 +273,31 @@ def test_what_to_do_fits_the_mistake(shell: Shell, done: str, arguments: tuple[s
     assert f"  fix: {fix}" in shell(*arguments).stderr
 
 
+EVERY_COMMAND = [
+    *[(entry.name,) for entry in COMMANDS],
+    *[(group.name, entry.name) for group in GROUPS for entry in group.commands],
+]
+
+
+@pytest.mark.parametrize("command", EVERY_COMMAND, ids=" ".join)
+def test_an_argument_that_is_not_text_is_refused(shell: Shell, command: tuple[str, ...]) -> None:
+    word = os.fsdecode(b"a\xff")
+    for arguments in (
+        (*command, word), (*command, "--name", word), (*command, f"--label={word}"), (*command, "--", word),
+        ("--data-dir", word, *command), ("--url", word, *command), (word, *command),
+    ):  # fmt: skip
+        words = shell(*arguments)
+        assert (words.returncode, words.stdout) == (2, "")
+        assert "[usage]" in words.stderr
+        assert "a\\udcff" in words.stderr
+
+
+def test_an_output_that_is_not_there_is_no_silent_server(shell: Shell, done: str) -> None:
+    words = shell("artifacts", "get", done, "nosuch")
+    assert (words.returncode, words.stdout) == (7, "")
+    assert "there is no output 'nosuch'  [no_such_output]" in words.stderr
+
+
 def test_a_token_that_is_none_is_refused_as_such(shell: Shell) -> None:
     for token in ("é", "a\nb", "plct_" + "0" * 16):
         shell.patch.setenv("PLACET_TOKEN", token)
@@ -295,10 +321,6 @@ def test_a_word_outside_a_closed_list_is_told_the_list(
     assert all(word in told for word in allowed)
 
 
-EVERY_COMMAND = [
-    *[(entry.name,) for entry in COMMANDS],
-    *[(group.name, entry.name) for group in GROUPS for entry in group.commands],
-]
 OF_A_WORKLOAD = ("show", "logs", "events", "account", "explain", "result", "cancel", "retry", "wait")
 NEEDED = dict.fromkeys((*OF_A_WORKLOAD, "validate", "create", "revoke", "get"), "x") | {"init": "-"}
 
@@ -457,6 +479,47 @@ def test_a_reader_who_leaves_is_no_error(shell: Shell) -> None:
     line = f"{sys.executable} -m placet schema | head -c 1"
     piped = subprocess.run(["sh", "-c", line], capture_output=True, timeout=50, check=False)
     assert (piped.stdout, piped.stderr) == (b"{", b"")
+
+
+@pytest.fixture(scope="module")
+def failed(server: Served) -> str:
+    workload_id = server.submit("false")
+    assert server.wait(workload_id)["state"] == "failed"
+    return workload_id
+
+
+TOO_MUCH = ("--cpu", "100000", "--", "true")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("result", "FAILED"), 1),
+        (("wait", "FAILED"), 1),
+        (("explain", "FAILED"), 0),
+        (("show", "nosuch"), 7),
+        (("validate", "wrong.json"), 2),
+        (("offers", "--for", "much.json"), 2),
+        (("submit", "--dry-run", *TOO_MUCH), 2),
+        (("estimate", *TOO_MUCH), 2),
+        (("run", *TOO_MUCH), 2),
+        (("doctor",), 0),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+@pytest.mark.parametrize("form", [(), ("--json",)], ids=["words", "json"])
+def test_a_reader_who_leaves_does_not_change_the_exit_code(
+    shell: Shell, failed: str, form: tuple[str, ...], arguments: tuple[str, ...], code: int
+) -> None:
+    (shell.folder / "wrong.json").write_text("{}")
+    much = {"runtime": {"type": "process", "command": ["true"]}, "resources": {"cpu_cores": 100_000}}
+    (shell.folder / "much.json").write_text(json.dumps(much))
+    reading, writing = os.pipe()
+    os.close(reading)
+    words = [failed if word == "FAILED" else word for word in arguments]
+    with os.fdopen(writing, "wb") as pipe:
+        command = [sys.executable, "-m", "placet", *form, *words]
+        assert subprocess.run(command, stdout=pipe, stderr=pipe, timeout=50, check=False).returncode == code
 
 
 def test_a_quote_is_made_held_and_refused(shell: Shell) -> None:

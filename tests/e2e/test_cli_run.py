@@ -141,6 +141,41 @@ def test_a_reader_that_leaves_is_an_interrupt(place: Place) -> None:
     assert place.run("wait", "talker")[0] == 3
 
 
+@pytest.mark.parametrize(("program", "code"), [("true", 0), ("false", 1)])
+def test_a_reader_that_leaves_at_the_end_changes_nothing(place: Place, program: str, code: int) -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "wb") as pipe:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "placet", "run", "--", program],
+            env=place.environment, cwd=place.folder, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe,
+        )  # fmt: skip
+    with os.fdopen(reading) as lines:
+        next(line for line in lines if re.match("placet: (succeeded|failed)", line))
+    assert process.wait(60) == code
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as pipe:
+        command = [sys.executable, "-m", "placet", "run", "--quiet", "--json", "--", program]
+        ended = subprocess.run(
+            command, env=place.environment, cwd=place.folder, stdout=pipe, stderr=pipe, timeout=60, check=False
+        )
+    assert ended.returncode == code
+
+
+def test_a_reader_that_leaves_before_the_end_detaches_wherever_the_notes_go(place: Place) -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "wb") as pipe:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "placet", "run", "--name", "left", "--", "yes"],
+            env=place.environment, cwd=place.folder, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe,
+        )  # fmt: skip
+    with os.fdopen(reading) as lines:
+        next(line for line in lines if line == "y\n")
+    assert process.wait(60) == 5
+    assert place.run("cancel", "left")[0] == 0
+    assert place.run("wait", "left")[0] == 3
+
+
 def test_on_a_terminal_an_interrupt_asks_and_foreign_colours_stay_out(place: Place) -> None:
     ours, theirs = pty.openpty()
     process = subprocess.Popen(

@@ -3,6 +3,8 @@
 import os
 import signal
 from collections.abc import Iterator
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -23,7 +25,7 @@ def marks(tmp_path: Path) -> Marks:
 
 @pytest.fixture
 def server(tmp_path: Path, nursery: Nursery) -> Iterator[ServerProcess]:
-    with servers(nursery, tmp_path, {}) as [one]:
+    with servers(nursery, tmp_path, {"PLACET_LOCAL__PRICE_PER_HOUR": "3600"}) as [one]:
         yield one
 
 
@@ -46,8 +48,10 @@ def test_what_was_lost_is_tried_again_after_the_last_of_it_is_dead(
             assert [attempt.state for attempt in attempts] == ["lost", "collected"]
             assert attempts[0].failure is not None
             assert attempts[0].failure.cause.code == "attempt_lost"
+            assert lost_cost(client, workload_id) < Decimal(client.result(workload_id).cost.total_usd)
         result = client.wait(once, timeout_s=20)
         assert (result.state, result.cause and result.cause.code) == ("failed", "attempt_lost")
+        assert lost_cost(client, once) == Decimal(client.result(once).cost.total_usd)
         marks.check()
         assert [marks.count("start")[one, epoch] for one in ids for epoch in (1, 2, 3)] == [1, 1, 0] * len(ids)
         assert [marks.count("start")[once, epoch] for epoch in (1, 2)] == [1, 0]
@@ -88,6 +92,20 @@ def test_a_supervisor_that_always_dies_is_not_tried_for_ever(server: ServerProce
         assert result.cause.fault == "infrastructure"
         assert [attempt.state for attempt in client.attempts(workload_id)] == ["lost"] * 3
         assert client.account(workload_id).answers
+
+
+def lost_cost(client: Client, workload_id: str) -> Decimal:
+    """What the first attempt, which was lost, is said to have cost: all of its time, at a dollar a second, as waste."""
+    first = client.attempts(workload_id)[0]
+    assert first.started_at is not None
+    assert first.finished_at is not None
+    ran = datetime.fromisoformat(first.finished_at) - datetime.fromisoformat(first.started_at)
+    cost = Decimal(first.cost_usd)
+    assert Decimal(str(ran.total_seconds())) <= cost <= Decimal(str(ran.total_seconds())) + 10
+    assert (Decimal(first.wasted_usd), first.cost_at_most, first.exited_at) == (cost, True, None)
+    told = client.result(workload_id)
+    assert (Decimal(told.cost.wasted_usd), told.cost.at_most, told.attempts[0].cost_at_most) == (cost, True, True)
+    return cost
 
 
 def kill_supervisor(server: ServerProcess) -> None:

@@ -24,6 +24,7 @@ cloud,fair1,eu,T4,1,16,gb,4,16,0.50,0.20
 cloud,fair2,eu,T4,1,16,gb,8,32,0.60,
 cloud,fair3,eu,T4,1,16,gb,16,64,0.70,
 cloud,h8,eu,,,,,8,30,0.40,
+cloud,bare,eu,T4,1,16,gb,,,0.80,
 sums,s4,us,A100,4,320,gb,48,500,16.00,
 mixed,s4,us,A100,4,160,gb,48,500,8.00,
 mixed,e4,us,A100,8,80,gb,96,900,16.00,
@@ -222,6 +223,9 @@ def test_the_command_shows_source_age_and_what_is_wrong(shell: Any) -> None:
     lines = [line.split("\t") for line in out.splitlines()]
     assert lines[0][-2:] == ["source", "age"]
     assert lines[1][-2] == "adapter, own terms: private"
+    unsized = next(line for line in lines if "bare" in line[0])
+    assert (unsized[3], unsized[4], unsized[5]) == ("1 x T4 16 GB", "-", "-")
+    assert not any(line[4] in ("0", "") or line[5] in ("0 B", "") for line in lines)
     assert any(line[-2] == "listed: demonstration" and line[-1].endswith("days (stale)") for line in lines)
     assert "missing: failing" in err
     assert "check the path" in err
@@ -232,7 +236,7 @@ def test_the_command_shows_source_age_and_what_is_wrong(shell: Any) -> None:
 def test_the_command_lists_what_was_set_aside(shell: Any) -> None:
     code, out, err = shell("offers", "--quarantined", "--limit", "3")
     assert code == 0
-    assert out.splitlines()[1].startswith("prices\tprices.csv:9\tvast\ta\t1 H100\tspot\t0.00\tprice_zero\t")
+    assert out.splitlines()[1].startswith(f"prices\tprices.csv:{FIRST_TRAP}\tvast\ta\t1 H100\tspot\t0.00\tprice_zero\t")
     assert "believed after a correction: 1 of prices: the memory said MiB and was GB" in out
     assert "more lines; --limit shows them" in err
     assert json.loads(shell("offers", "--quarantined", "--json")[1])["items"][0]["reason"] == "price_zero"

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from placet.cli.exits import Exit
-from placet.cli.output import Output
+from placet.cli.output import Output, last_words
 from placet.cli.text import one_line
 from placet.sdk import errors
 
@@ -59,10 +59,11 @@ def tell(error: BaseException, *, as_json: bool) -> int:
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else Exit.FAULT
     told = _told(error)
-    if as_json:
-        sys.stdout.write(json.dumps({"error": {**asdict(told), "exit_code": int(told.exit_code)}}) + "\n")
-    else:
-        sys.stderr.write("".join(f"{line}\n" for line in lines(told)))
+    with last_words():
+        if as_json:
+            sys.stdout.write(json.dumps({"error": {**asdict(told), "exit_code": int(told.exit_code)}}) + "\n")
+        else:
+            sys.stderr.write("".join(f"{line}\n" for line in lines(told)))
     return told.exit_code
 
 
@@ -116,11 +117,19 @@ def _told(error: BaseException) -> Told:
         case errors.WaitTimeout():
             return Told(code=error.code, what=str(error), fix=error.fix, exit_code=Exit.TIMEOUT)
         case errors.ClientError():
-            return Told(code=error.code, what=str(error), fix=error.fix, exit_code=Exit.UNREACHABLE)
+            return Told(code=error.code, what=str(error), fix=error.fix, exit_code=_of_client(error))
         case KeyboardInterrupt():
             return Told(code="interrupted", what="interrupted", exit_code=Exit.INTERRUPTED)
         case _:
             return _foreign(error)
+
+
+def _of_client(error: errors.ClientError) -> Exit:
+    """Was it the way to the server, or did all answer and something is not there or not possible?"""
+    from placet.sdk.location import BadLocation
+
+    no_way = isinstance(error, errors.Unreachable | errors.UnexpectedReply | BadLocation)
+    return Exit.UNREACHABLE if no_way else Exit.ERROR
 
 
 def _fix(error: errors.ApiError) -> str:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import placet
 from placet.cli.exits import Exit
-from placet.cli.options import CommandLine, Options, hoist
+from placet.cli.options import CommandLine, Options, hoist, unreadable
+from placet.cli.output import let_go
 
 if TYPE_CHECKING:
     import typer
@@ -39,11 +40,15 @@ def run(arguments: list[str]) -> int:
     line = hoist(arguments)
     code: int | None = None
     try:
+        for word in arguments:
+            if unreadable(word):
+                what = f"an argument is not text in the encoding of this machine: {word!r}"
+                raise failures.Stop("usage", what, "write it in UTF-8", Exit.REFUSED)
         code = build(line)(args=list(line.words), prog_name="placet", standalone_mode=False)
         sys.stdout.flush()
         return int(code or Exit.OK)
     except BrokenPipeError:
-        _let_go_of_stdout()
+        let_go()
         return int(code or Exit.OK)
     except BaseException as error:  # the one handler of the program
         if line.debug and not isinstance(error, SystemExit):
@@ -82,7 +87,7 @@ def build(line: CommandLine) -> "typer.Typer":
         context.obj = Options(
             json=json,
             debug=debug,
-            color=not no_color and "NO_COLOR" not in os.environ,
+            color=not no_color,
             data_dir=data_dir.expanduser().absolute() if data_dir else None,
             config=config.expanduser().absolute() if config else None,
             url=url,
@@ -97,8 +102,3 @@ def build(line: CommandLine) -> "typer.Typer":
             inner.command(entry.name, cls=Leaf)(entry.function)
         app.add_typer(inner, name=group.name, rich_help_panel=group.panel)
     return app
-
-
-def _let_go_of_stdout() -> None:
-    """The reader of a pipe left; the interpreter's own flush at exit must not complain."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

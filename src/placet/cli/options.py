@@ -55,3 +55,8 @@ def hoist(arguments: Sequence[str]) -> CommandLine:
         else:
             rest.append(word)
     return CommandLine(words=(*common, *rest), program=tuple(program))
+
+
+def unreadable(word: str) -> bool:
+    """Is this argument not text? Bytes that are none come as halves of characters, which nothing can send or keep."""
+    return any("\ud800" <= character <= "\udfff" for character in word)

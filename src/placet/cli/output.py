@@ -3,7 +3,8 @@
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, TextIO
 
 from placet.cli.options import Options
@@ -120,3 +121,25 @@ def note(text: str, *, style: str = "") -> None:
     colored = styled(sys.stderr) and style in codes
     sys.stderr.write(f"\x1b[{codes[style]}m{plain}\x1b[0m\n" if colored else f"{plain}\n")
     sys.stderr.flush()
+
+
+@contextmanager
+def last_words() -> Iterator[None]:
+    """Around what a command shows when it knows its exit code: a reader who leaves (``| head``) does not change it."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        let_go()
+
+
+def let_go() -> None:
+    """Readers of our pipes have left: what is not written yet goes nowhere, now and when the interpreter ends."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
+            stream.flush()

@@ -132,7 +132,10 @@ class AttemptView(View):
     computed: bool = False
     failure: FailureView | None = None
     cost_usd: str = "0"
-    wasted_usd: str = "0"
+    cost_at_most: bool = Field(
+        default=False, description="Nobody knows when it ended; `cost_usd` is the most it may have cost."
+    )
+    wasted_usd: str = Field(default="0", description="Its cost, if it is over and did not do the work.")
     phases_ms: dict[str, int] = {}
     usage: UsageView = UsageView()
     logs: list[LogSealView] = []
@@ -506,6 +509,9 @@ class ResultAttempt(View):
     cause: str | None
     message: str
     cost_usd: str
+    cost_at_most: bool = Field(
+        default=False, description="Nobody knows when it ended; `cost_usd` is the most it may have cost."
+    )
     cpu_s: float | None
     peak_memory_bytes: int | None
     phases_ms: dict[str, int]
@@ -527,6 +533,7 @@ class ResultCost(View):
     overhead_usd: str
     wasted_usd: str
     total_usd: str
+    at_most: bool = Field(default=False, description="The cost of a try whose end nobody saw counts at its most.")
 
 
 class ResultView(View):

@@ -71,6 +71,7 @@ class PlacementNote:
 
     ``kind`` is what equal workloads share. It, ``gpu_model`` and ``capacity_type`` are empty where nobody noted them;
     ``memory_bytes`` is how much was asked for, ``resumes`` that a later attempt may go on from a checkpoint.
+    ``billing_quantum_s`` and ``minimum_charge_usd`` are what its cost is counted by beside the price.
     ``forecast`` is what was expected of the workload, noted for its first attempt.
     """
 
@@ -87,12 +88,17 @@ class PlacementNote:
     kind: str = ""
     memory_bytes: int | None = None
     resumes: bool = False
+    billing_quantum_s: int = 1
+    minimum_charge_usd: Decimal = Decimal(0)
     forecast: Forecast | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """One try. ``key`` is its deterministic name at the provider; ``nonce`` makes the name ours alone."""
+    """One try. ``key`` is its deterministic name at the provider; ``nonce`` makes the name ours alone.
+
+    ``cost_usd`` is known when it is over; ``wasted_usd`` is that of one that did not compute.
+    """
 
     workload_id: str
     epoch: int
@@ -128,6 +134,11 @@ class Attempt:
     @property
     def final(self) -> bool:
         return self.state in ATTEMPT_FINAL
+
+    @property
+    def cost_at_most(self) -> bool:
+        """Is the cost the most it may have been, because nobody knows when it ended?"""
+        return self.final and self.exited_ms is None and self.cost_usd > 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,12 @@ SECOND_MS = 1_000
 MINUTE_MS = 60 * SECOND_MS
 HOUR_MS = 60 * MINUTE_MS
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+FIRST_MS, LAST_MS = (
+    (moment - EPOCH) // timedelta(milliseconds=1)
+    for moment in (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
+)
+
 BYTES_MAX = 2**62
 DURATION_S_MAX = 366 * 24 * 3600
 MONEY_MAX = Decimal(10_000_000)
@@ -91,18 +97,18 @@ def parse_instant_ms(text: str, *, now_ms: int) -> int:
     """Milliseconds since 1970 of an ISO 8601 date with a zone, or of ``+2h`` from now."""
     plain = _plain(text)
     if plain.startswith("+"):
-        return now_ms + int(parse_duration_s(plain[1:]) * SECOND_MS)
+        return _writable(now_ms + int(parse_duration_s(plain[1:]) * SECOND_MS))
     try:
         moment = datetime.fromisoformat(plain)
     except ValueError as error:
         raise ValueError(f"{_shown(text)} is not a date; write for example 2026-12-31T18:00:00+01:00 or +2h") from error
     if moment.tzinfo is None:
         raise ValueError(f"{_shown(text)} has no time zone; add Z or an offset such as +01:00")
-    return _epoch_ms(moment)
+    return _writable((moment - EPOCH) // timedelta(milliseconds=1))
 
 
 def format_instant(at_ms: int) -> str:
-    """ISO 8601 in UTC with milliseconds."""
+    """ISO 8601 in UTC with milliseconds, for an instant of the years 1 to 9999 in UTC, as every parsed one is."""
     minute, rest_ms = divmod(at_ms, MINUTE_MS)
     seconds, thousandths = divmod(rest_ms, SECOND_MS)
     return f"{_to_the_minute(minute)}:{seconds:02d}.{thousandths:03d}Z"
@@ -136,14 +142,14 @@ def format_money(amount: Decimal) -> str:
 
 @lru_cache(maxsize=1024)  # a page of workloads names hundreds of moments in few minutes
 def _to_the_minute(minute: int) -> str:
-    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(minutes=minute)).isoformat(timespec="minutes")[:16]
+    return (EPOCH + timedelta(minutes=minute)).isoformat(timespec="minutes")[:16]
 
 
-def _epoch_ms(moment: datetime) -> int:
-    try:
-        return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
-    except OverflowError as error:
-        raise OutOfRange("that date is out of range") from error
+def _writable(at_ms: int) -> int:
+    """An offset moves the first and the last day of the calendar out of it; what is read must be writable again."""
+    if not FIRST_MS <= at_ms <= LAST_MS:
+        raise OutOfRange("that date is outside the years 1 to 9999 in UTC; give one of this century")
+    return at_ms
 
 
 def _too_much_memory(text: object) -> OutOfRange:

@@ -33,6 +33,8 @@ class Attempt:
         self.sequence = 0
         self.phase = ""
         self.phases: list[Json] = []
+        # When it was accepted; a later supervisor reads it from the disk.
+        self.created_ms: int | None = None
         self._phase_began_s = 0.0
         # The permit: None until a controller answered.
         self.permit: bool | None = None
@@ -171,7 +173,7 @@ class Attempt:
             "phase": self.phase,
             "phases": self.phases,
             "observed_ms": wall_ms(),
-            "created_ms": self.phases[0]["began_ms"] if self.phases else None,
+            "created_ms": self.created_ms,
             "started_ms": self.started_ms,
             "ran": self.ran,
             "evidence": self.evidence,

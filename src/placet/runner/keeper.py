@@ -87,12 +87,14 @@ class Keeper:
         if short is not None:
             raise Refusal(causes.REFUSED_NO_CAPACITY, short)
         attempt = Attempt(launch, self.world.layout.attempt(launch.key), self.world.identity)
+        attempt.created_ms = wall_ms()
         try:
             if not self._spares.take(attempt.folder):
                 os.mkdir(attempt.folder, 0o700)
             # Secrets are in the environment only, and a later supervisor has no use for it.
             record = {
                 "launch": {**document, "env": {}},
+                "created_ms": attempt.created_ms,
                 "boot_id": self.world.boot_id,
                 "supervisor": self.world.identity,
             }

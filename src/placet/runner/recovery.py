@@ -83,6 +83,7 @@ def _read(folder: str) -> Attempt | None:
     if launch.key != os.path.basename(folder):
         return None
     attempt = Attempt(launch, folder, str(record.get("supervisor") or ""))
+    attempt.created_ms = record.get("created_ms")
     attempt.evidence["boot_id"] = str(record.get("boot_id") or "")
     return attempt
 
@@ -93,6 +94,7 @@ def _record_loss(world: World, attempt: Attempt) -> None:
     same_boot = attempt.evidence.get("boot_id") == world.boot_id
     how = "its supervisor ended unexpectedly" if same_boot else "the machine was restarted"
     attempt.ended_as(causes.CAUSE_SUPERVISOR_LOST, how + "; everything of it was killed")
+    attempt.exited_ms = None  # nobody saw when
     for name in causes.STREAMS:
         path = attempt.path("logs", name)
         if os.path.exists(path):

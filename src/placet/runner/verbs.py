@@ -130,7 +130,7 @@ class Desk:
             "key": attempt.key,
             "incarnation": attempt.incarnation,
             "phase": attempt.phase,
-            "created_ms": attempt.phases[0]["began_ms"],
+            "created_ms": attempt.created_ms,
         }
 
     def _permit(self, connection: Connection, document: Json) -> Json:

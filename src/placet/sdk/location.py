@@ -6,7 +6,7 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from placet.sdk import places
 from placet.sdk.errors import ClientError
@@ -51,14 +51,26 @@ def locate(environment: Mapping[str, str], data_dir: Path | None = None) -> Loca
 
 def checked_url(url: str) -> str:
     """The URL, without a slash at its end."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+    parts = _parts(url)
+    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
         raise BadLocation(f"{url!r} is not an http or https URL", "write for example https://placet.example")
     if parts.username or parts.password:
         raise BadLocation("a server's URL carries no user name or password", "put the token into PLACET_TOKEN")
     if parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
         raise BadLocation(f"{url!r} would send the token in the clear", "use https")
     return url.rstrip("/")
+
+
+def _parts(url: str) -> SplitResult | None:
+    """Nothing for what is no URL at all, or none that can be connected to: half an address, a port that is none."""
+    import httpx  # only where an address is given: a command finds the socket of this machine without it
+
+    try:
+        httpx.URL(url)
+        parts = urlsplit(url)
+        return None if parts.port == 0 else parts
+    except (ValueError, httpx.InvalidURL):
+        return None
 
 
 def read_token(data: Path) -> str | None:

@@ -80,6 +80,7 @@ def attempt(held: Attempt) -> api.AttemptView:
         computed=held.computed,
         failure=failure(held.failure),
         cost_usd=money(held.cost_usd),
+        cost_at_most=held.cost_at_most,
         wasted_usd=money(held.wasted_usd),
         phases_ms=dict(held.phases_ms),
         usage=api.UsageView(

@@ -32,7 +32,8 @@ def outcome(record: Record) -> Outcome | None:
     if done and not first.forecast.run_assumed and last.started_ms is not None and last.exited_ms is not None:
         actual.append((Quantity.RUN, _seconds(last.started_ms, last.exited_ms)))
         actual.append((Quantity.FINISH, _seconds(sent_ms, last.exited_ms)))
-        actual.append((Quantity.COST, float(sum(one.cost_usd for one in attempts))))
+        if not any(one.cost_at_most for one in attempts):
+            actual.append((Quantity.COST, float(sum(one.cost_usd for one in attempts))))
     if not actual:
         return None
     return Outcome(

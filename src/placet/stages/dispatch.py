@@ -7,7 +7,7 @@ from placet.domain.offers import Demand, Plan
 from placet.domain.records import Attempt, Event, EventKind, Intent, PlacementNote, Workload
 from placet.domain.spec import Repeat
 from placet.domain.states import AttemptState, IntentState, IntentVerb
-from placet.stages.forecast import forecast
+from placet.stages.forecast import forecast, grounds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,11 +55,13 @@ def dispatch(
         expected_cost_usd=best.cost_usd.likely,
         parts=best.parts,
         dropped=plan.drop_counts,
-        reasons=(best.cost_usd.reason, *demand.reasons),
+        reasons=grounds(best, demand),
         gpu_model=best.offer.gpu.model if best.offer.gpu else "",
         capacity_type=str(best.offer.capacity_type),
         kind=demand.kind,
         memory_bytes=demand.memory_bytes,
+        billing_quantum_s=best.offer.billing_quantum_s,
+        minimum_charge_usd=best.offer.minimum_charge_usd,
         resumes=workload.spec.repeat is Repeat.RESUMABLE or workload.spec.checkpoints is not None,
         forecast=forecast(best, demand, workload.spec.repeat) if epoch == 1 else None,
     )

@@ -18,6 +18,7 @@ from placet.domain.offer_table import Numbers
 from placet.domain.offers import Demand, Ranked
 from placet.domain.spec import Repeat
 from placet.domain.units import SECOND_MS, format_duration_ms
+from placet.stages.billing import charges_usd
 from placet.stages.filters import UNBOUNDED_RUNTIME_S
 from placet.stages.learning import LEAST_STARTUP_S, LOSS_SHAPE, NINTH_DECILE
 from placet.stages.scores import CHECKPOINT_H
@@ -89,10 +90,16 @@ def forecast(ranked: Ranked, demand: Demand, repeat: Repeat) -> Forecast | None:
     )
 
 
+def grounds(ranked: Ranked, demand: Demand) -> tuple[str, ...]:
+    """What the demand and its cost rest on, each sentence once."""
+    cost = ranked.cost_usd.reason
+    known = any(reason.endswith(cost) for reason in demand.reasons)
+    return demand.reasons if known else (cost, *demand.reasons)
+
+
 def assumptions(ranked: Ranked, demand: Demand, repeat: Repeat) -> tuple[str, ...]:
     """What the figures rest on, as sentences."""
-    cost = ranked.cost_usd.reason
-    told = [*demand.reasons] if any(reason.endswith(cost) for reason in demand.reasons) else [cost, *demand.reasons]
+    told = [*grounds(ranked, demand)]
     outlook = ranked.outlook
     if outlook is None:
         return tuple(told)
@@ -168,9 +175,11 @@ def follow(course: _Course) -> Followed:
         left_s = run_s - done_s if course.resumable else run_s
         until_loss_s = _until_loss_s(course.losses_per_hour, lost)
         ran_s = np.where(begins, np.minimum(left_s, until_loss_s), 0.0)
-        paid_s = np.ceil((startup_s + ran_s) / course.quantum_s) * course.quantum_s
+        charges = charges_usd(
+            course.hourly_usd, startup_s + ran_s, quantum_s=course.quantum_s, least_usd=course.least_usd
+        )
         first_s = np.where(open_ & begins & np.isnan(first_s), at_s + startup_s, first_s)
-        spent += np.where(open_, np.maximum(course.hourly_usd * paid_s / 3600.0, course.least_usd), 0.0)
+        spent += np.where(open_, charges, 0.0)
         at_s += np.where(open_, startup_s + ran_s, 0.0)
         if course.resumable:  # half a checkpoint interval is done again
             done_s = np.where(open_, done_s + np.maximum(ran_s - CHECKPOINT_H * 1800.0, 0.0), done_s)

@@ -99,6 +99,7 @@ def _attempt(attempt: Attempt) -> dict[str, object]:
         "cause": str(failure.cause) if failure is not None else None,
         "message": failure.message if failure is not None else "",
         "cost_usd": _money(attempt.cost_usd),
+        "cost_at_most": attempt.cost_at_most,
         "cpu_s": attempt.usage.cpu_s,
         "peak_memory_bytes": attempt.usage.peak_memory_bytes,
         "phases_ms": dict(attempt.phases_ms),
@@ -136,7 +137,10 @@ def _between(start_ms: int | None, end_ms: int | None) -> int | None:
 
 
 def _cost(workload: Workload, attempts: Sequence[Attempt]) -> dict[str, object]:
-    """Useful is the running of the attempt that computed; its preparation is overhead; all other attempts are waste."""
+    """Useful is the running of the attempt that computed; its preparation is overhead; all other attempts are waste.
+
+    ``at_most``: the end of an attempt is not known, and the most that it may have cost is counted.
+    """
     useful = overhead = wasted = Decimal(0)
     for attempt in attempts:
         if not (attempt.computed and attempt.epoch == workload.epoch):
@@ -150,6 +154,7 @@ def _cost(workload: Workload, attempts: Sequence[Attempt]) -> dict[str, object]:
         "overhead_usd": _money(overhead),
         "wasted_usd": _money(wasted),
         "total_usd": _money(useful + overhead + wasted),
+        "at_most": any(attempt.cost_at_most for attempt in attempts),
     }
 
 

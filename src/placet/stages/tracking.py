@@ -1,7 +1,6 @@
 """From an attempt and an observation to the attempt as it is now known to be. It never goes back, and never guesses."""
 
 from dataclasses import dataclass
-from decimal import ROUND_UP, Decimal
 from typing import assert_never
 
 from placet.domain.allocations import ContractCard, Observation, Phase
@@ -9,6 +8,7 @@ from placet.domain.failures import Cause, Failure
 from placet.domain.records import Attempt, Event, EventKind
 from placet.domain.states import ATTEMPT_MOVES, AttemptState, advance
 from placet.domain.values import evolve
+from placet.stages import billing
 
 # Absence is a conclusion: this many negative reads, at least this long apart from first to last.
 ABSENT_READS = 3
@@ -65,7 +65,7 @@ def moved(before: Attempt, target: AttemptState, *, actor: str, now_ms: int, mes
     """One move of the attempt through the table, with its event."""
     after = evolve(before, state=advance(ATTEMPT_MOVES, before.state, target))
     if after.final:
-        after = evolve(after, finished_ms=now_ms)
+        after = billing.settled(evolve(after, finished_ms=now_ms), now_ms)
     event = Event(
         workload_id=before.workload_id,
         kind=EventKind.ATTEMPT_MOVED,
@@ -120,6 +120,7 @@ def _exit_facts(attempt: Attempt, seen: Observation) -> Attempt:
     elif failure is None and seen.phase is Phase.ENDED and not seen.computed:
         # Ended without a cause and without proof of success: not a success, and no cause is invented.
         failure = Failure(cause=Cause.LOST, message="it ended and nothing proves how", evidence=seen.evidence)
+    begun_ms = billing.begun_ms(attempt) if seen.created_ms is None else seen.created_ms
     return evolve(
         attempt,
         exited_ms=attempt.exited_ms or seen.ended_ms,
@@ -130,16 +131,8 @@ def _exit_facts(attempt: Attempt, seen: Observation) -> Attempt:
         logs=seen.logs or attempt.logs,
         usage=seen.usage,
         evidence=seen.evidence or attempt.evidence,
-        cost_usd=_cost_usd(attempt, seen),
+        cost_usd=attempt.cost_usd if seen.ended_ms is None else billing.charge_usd(attempt, seen.ended_ms - begun_ms),
     )
-
-
-def _cost_usd(attempt: Attempt, seen: Observation) -> Decimal:
-    """Price times allocated time, exact; the provider's quantum was part of the price's worst case."""
-    if seen.created_ms is None or seen.ended_ms is None:
-        return attempt.cost_usd
-    hours = Decimal(max(seen.ended_ms - seen.created_ms, 0)) / Decimal(3_600_000)
-    return (attempt.placement.price_usd_per_hour * hours).quantize(Decimal("0.000001"), rounding=ROUND_UP)
 
 
 def _ended(attempt: Attempt, seen: Observation, actor: str, now_ms: int) -> Tracked:

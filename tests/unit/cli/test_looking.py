@@ -14,6 +14,7 @@ BEGAN, EXITED, ENDED = map(AT.format, (1, 3, 5))
     [
         ({"phases_ms": {"running": 1500, "collecting": 20}}, "1.5 s"),
         ({"phases_ms": {"running": 0}, "finished_at": ENDED}, "0 ms"),
+        ({"phases_ms": {"exited": 0}, "started_at": BEGAN, "finished_at": ENDED}, "at most 4.0 s"),
         ({}, "-"),
         ({"started_at": BEGAN}, "-"),
         ({"finished_at": ENDED}, "unknown"),

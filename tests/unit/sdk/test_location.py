@@ -2,13 +2,17 @@
 
 import os
 import socket
+from contextlib import suppress
 from pathlib import Path
 
+import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from placet.config import load_settings
 from placet.sdk import places
-from placet.sdk.location import BadLocation, answers, locate, read_token
+from placet.sdk.location import BadLocation, answers, checked_url, locate, read_token
 
 
 def test_the_named_server_wins() -> None:
@@ -35,6 +39,25 @@ def test_a_named_data_folder_is_nobody_elses_server(tmp_path: Path) -> None:
 def test_an_address_that_would_betray_the_token_is_refused(url: str) -> None:
     with pytest.raises(BadLocation):
         locate({"PLACET_URL": url})
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://[::1", "http://::1]", "https://[x]", "https://[::1]x", "https://h:x", "https://h:99999", "https://h:-1",
+        "https://h:0", "https://h\n", "https://h/\x00", "https://\udcff", "https://h/\ud800", "//", "",
+        "https://" + "a" * 70_000,
+    ],
+)  # fmt: skip
+def test_an_address_that_is_none_is_refused_as_such(url: str) -> None:
+    with pytest.raises(BadLocation, match="is not an http or https URL"):
+        checked_url(url)
+
+
+@given(st.from_regex(r"https?:[/]{0,3}[\[\]:@%#?.a-z0-9\\ ]*", fullmatch=True) | st.text())
+def test_any_address_is_taken_or_refused(url: str) -> None:
+    with suppress(BadLocation):
+        httpx.Client(base_url=checked_url(url)).close()
 
 
 @pytest.mark.parametrize("url", ["http://localhost:1", "http://127.0.0.1:7468", "http://[::1]:7468"])

@@ -47,13 +47,16 @@ def test_a_success_is_compared_in_all_it_was_forecast_for() -> None:
 
 
 def test_all_attempts_count_and_the_forecast_is_the_first_ones() -> None:
-    lost = replace(FIRST, state=AttemptState.LOST, exited_ms=None, started_ms=None)
+    lost = replace(FIRST, state=AttemptState.LOST, started_ms=None)
     second = replace(
         FIRST, epoch=2, placement=ATTEMPT.placement, started_ms=NOW_MS + 500_000, exited_ms=NOW_MS + 600_000
     )
     made = outcome(Record(workload=ENDED, attempts=(lost, second)))
     assert made is not None
     assert dict(made.actual) == {Quantity.START: 500, Quantity.RUN: 100, Quantity.FINISH: 600, Quantity.COST: 3.0}
+    unseen = outcome(Record(workload=ENDED, attempts=(replace(lost, exited_ms=None), second)))
+    assert unseen is not None
+    assert Quantity.COST not in dict(unseen.actual), "the most it may have cost is no measurement"
 
 
 def test_what_did_not_succeed_is_compared_in_its_start_alone() -> None:

@@ -92,7 +92,13 @@ def test_money_is_split_into_useful_overhead_and_waste_exactly() -> None:
         "overhead_usd": "0.100000",
         "wasted_usd": "0.10",
         "total_usd": "0.400000",
+        "at_most": True,
     }
+
+
+def test_what_is_measured_is_not_called_an_estimate() -> None:
+    document = json.loads(conclude(DONE, (replace(COMPUTED, epoch=2),), ()))
+    assert (document["cost"]["at_most"], document["attempts"][0]["cost_at_most"]) == (False, False)
 
 
 def test_where_the_bytes_are_stays_inside() -> None:

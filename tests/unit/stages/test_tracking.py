@@ -8,7 +8,7 @@ from placet.domain.allocations import Observation, Phase
 from placet.domain.failures import Cause, Failure
 from placet.domain.records import Attempt, EventKind
 from placet.domain.states import ATTEMPT_FINAL, AttemptState
-from placet.stages.tracking import absence_proven, absent_again, track
+from placet.stages.tracking import absence_proven, absent_again, moved, track
 from placet.testing.scripted import CARD
 from tests.support.values import ATTEMPT, NOW_MS, SEEN
 
@@ -59,6 +59,43 @@ def test_an_exit_code_is_kept_as_it_is() -> None:
 
 def test_cost_is_price_times_time_exactly() -> None:
     assert str(after(ATTEMPT, ENDED).cost_usd) == "0.001000"
+
+
+RAN = replace(ATTEMPT, state=A.RUNNING, submitted_ms=NOW_MS, started_ms=NOW_MS + 1000)
+LOST_SEEN = replace(SEEN, phase=Phase.ENDED, cause=Cause.LOST, collected=True)
+
+
+@pytest.mark.parametrize(
+    ("state", "seen", "ends"),
+    [
+        (A.RUNNING, LOST_SEEN, A.LOST),
+        (A.RUNNING, replace(LOST_SEEN, created_ms=None), A.LOST),
+        (A.RUNNING, replace(DIED, ended_ms=None), A.COLLECTED),
+        (A.STOPPING, replace(DIED, ended_ms=None), A.STOPPED),
+        (A.RUNNING, replace(SEEN, phase=Phase.GONE), A.LOST),
+        (A.STOPPING, replace(SEEN, phase=Phase.GONE), A.STOPPED),
+    ],
+)
+def test_what_ended_unseen_costs_what_it_may_have_cost_at_most(
+    state: AttemptState, seen: Observation, ends: AttemptState
+) -> None:
+    doubted = replace(RAN, state=state, absent_reads=2, absent_since_ms=NOW_MS + 5000)
+    over = after(doubted, seen, now_ms=NOW_MS + 10_000)
+    assert over.state is ends
+    assert str(over.cost_usd) == str(over.wasted_usd) == "0.010000"
+    assert over.cost_at_most
+
+
+def test_a_loss_whose_end_is_known_costs_what_it_took() -> None:
+    over = after(RAN, replace(LOST_SEEN, ended_ms=NOW_MS + 4000), now_ms=NOW_MS + 10_000)
+    assert (str(over.cost_usd), str(over.wasted_usd), over.cost_at_most) == ("0.004000", "0.004000", False)
+
+
+def test_what_was_refused_costs_nothing_and_what_computed_wastes_nothing() -> None:
+    refused = moved(ATTEMPT, A.REFUSED, actor="w", now_ms=NOW_MS + 10_000).attempt
+    assert (refused.cost_usd, refused.cost_at_most) == (0, False)
+    done = after(ATTEMPT, ENDED)
+    assert (str(done.cost_usd), done.wasted_usd, done.cost_at_most) == ("0.001000", 0, False)
 
 
 @pytest.mark.parametrize("state", sorted(ATTEMPT_FINAL))

@@ -91,15 +91,22 @@ class FileCatalog:
             for line, row in _rows(self._path, data.decode("utf-8-sig")):
                 if len(listings) == rows_max:
                     raise CatalogUnreadable(f"{self._path} has more than {rows_max} rows", fix="raise its rows_max")
-                listings.append(
-                    listing_of(row, source=self.name, part=self._path.name, line=line, observed_ms=observed_ms)
-                )
+                listings.append(self._listing(row, line, observed_ms))
         except (UnicodeDecodeError, json.JSONDecodeError, csv.Error, RecursionError) as error:
             kind = "JSON" if _is_json(self._path) else "CSV"
             raise CatalogUnreadable(
                 f"{self._path}: {error}", fix=f"write it as {kind} in UTF-8, with the columns of the documentation"
             ) from error
         return tuple(listings)
+
+    def _listing(self, row: Mapping[str, str] | None, line: int, observed_ms: int) -> Listing:
+        part = self._path.name
+        if row is not None:
+            return listing_of(row, source=self.name, part=part, line=line, observed_ms=observed_ms)
+        why = "the entry is no object, such as {...}"
+        return Listing(
+            source=self.name, provider="", machine="", part=part, line=line, observed_ms=observed_ms, unreadable=why
+        )
 
 
 def _opened(path: Path) -> io.BufferedReader:
@@ -115,7 +122,8 @@ def _is_json(path: Path) -> bool:
     return path.suffix.lower() == ".json"
 
 
-def _rows(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, str]]]:
+def _rows(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, str] | None]]:
+    """Each row with its place; ``None`` for an entry that is none."""
     if not _is_json(path):
         yield from _csv_rows(path, text)
         return
@@ -123,9 +131,7 @@ def _rows(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, str]]]:
     if not isinstance(rows, list):
         raise CatalogUnreadable(f"{path}: a list of objects is expected", fix="write [{...}, {...}]")
     for place, row in enumerate(rows, 1):
-        if not isinstance(row, dict):
-            raise CatalogUnreadable(f"{path}: entry {place} is no object", fix="write [{...}, {...}]")
-        yield place, {str(key): _text(value) for key, value in row.items()}
+        yield place, {str(key): _text(value) for key, value in row.items()} if isinstance(row, dict) else None
 
 
 def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, str]]]:

@@ -8,7 +8,7 @@ from placet.cli.describing import takes_workload
 from placet.cli.door import client, resolve
 from placet.cli.exits import Exit
 from placet.cli.failures import say_problem
-from placet.cli.output import Output
+from placet.cli.output import Output, last_words
 from placet.cli.summary import show_result
 from placet.sdk.specs import Document
 
@@ -44,12 +44,13 @@ def submit(
 
 
 def _dry_run(output: Output, view: "api.DryRunView") -> int:
-    if output.json:
-        output.document(view.model_dump())
-    else:
-        output.say("would be accepted" if view.accepted else "would not be accepted")
-        for problem in (*view.problems, *view.warnings):
-            say_problem(output, problem)
+    with last_words():
+        if output.json:
+            output.document(view.model_dump())
+        else:
+            output.say("would be accepted" if view.accepted else "would not be accepted")
+            for problem in (*view.problems, *view.warnings):
+                say_problem(output, problem)
     return Exit.OK if view.accepted else Exit.REFUSED
 
 
@@ -89,8 +90,10 @@ def wait(
     with client(context.obj) as server:
         workload_id = resolve(server, workload)
         result = server.wait(workload_id, timeout_s=timeout)
+        text = server.result_text(workload_id) if output.json else ""
+    with last_words():
         if output.json:
-            output.raw_document(server.result_text(workload_id))
-    if not output.json:
-        show_result(result, output.say)
+            output.raw_document(text)
+        else:
+            show_result(result, output.say)
     return Exit.of_state(result.state)

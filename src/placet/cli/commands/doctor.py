@@ -17,7 +17,7 @@ from placet.cli import supervisor
 from placet.cli.exits import Exit
 from placet.cli.failures import Stop
 from placet.cli.options import Options
-from placet.cli.output import Output
+from placet.cli.output import Output, last_words
 from placet.cli.settings import settings_for
 from placet.sdk import places
 from placet.sdk.location import answers
@@ -44,13 +44,15 @@ def doctor(context: typer.Context) -> int:
     options: Options = context.obj
     output = Output(options)
     findings = list(examine(options.data_dir or places.data_dir(os.environ), _local_folder(options)))
-    if output.json:
-        output.document({"findings": [asdict(finding) for finding in findings]})
-    else:
-        output.table(("What", "State", "Found"), [(finding.name, finding.state, finding.found) for finding in findings])
-        for finding in findings:
-            if finding.state in ("missing", "warning"):
-                output.say(f"{finding.name}: {finding.means}\n    fix: {finding.fix}")
+    with last_words():
+        if output.json:
+            output.document({"findings": [asdict(finding) for finding in findings]})
+        else:
+            rows = [(finding.name, finding.state, finding.found) for finding in findings]
+            output.table(("What", "State", "Found"), rows)
+            for finding in findings:
+                if finding.state in ("missing", "warning"):
+                    output.say(f"{finding.name}: {finding.means}\n    fix: {finding.fix}")
     return Exit.FAILED if any(finding.needed and finding.state == "missing" for finding in findings) else Exit.OK
 
 

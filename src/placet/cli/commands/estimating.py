@@ -10,7 +10,7 @@ from placet.cli.describing import takes_workload
 from placet.cli.door import client
 from placet.cli.exits import Exit
 from placet.cli.failures import say_problem
-from placet.cli.output import Output
+from placet.cli.output import Output, last_words
 from placet.contract.quantities import format_duration_ms, format_money
 from placet.sdk.specs import Document
 
@@ -31,10 +31,11 @@ def estimate(context: typer.Context, document: Document) -> int:
     output = Output(context.obj)
     with client(context.obj) as server:
         view = server.estimate(document)
-    if output.json:
-        output.document(view.model_dump())
-    else:
-        _say(output, view)
+    with last_words():
+        if output.json:
+            output.document(view.model_dump())
+        else:
+            _say(output, view)
     return Exit.OK if view.accepted else Exit.REFUSED
 
 

@@ -9,7 +9,7 @@ import typer
 from placet.cli.commands.looking import Id
 from placet.cli.door import client, resolve
 from placet.cli.exits import Exit
-from placet.cli.output import Output
+from placet.cli.output import Output, last_words
 from placet.contract.quantities import format_money
 
 if TYPE_CHECKING:
@@ -29,9 +29,15 @@ def explain(
     with client(context.obj) as server:
         view = server.explanation(resolve(server, workload), replay=replay)
     differs = any(one.replay is not None and not one.replay.equal for one in view.decisions)
-    if output.json:
-        output.document(view.model_dump())
-        return Exit.FAILED if differs else Exit.OK
+    with last_words():
+        if output.json:
+            output.document(view.model_dump())
+        else:
+            _say(output, view, top)
+    return Exit.FAILED if differs else Exit.OK
+
+
+def _say(output: Output, view: "views.ExplanationView", top: int) -> None:
     if view.reason:
         output.say(f"{view.state}: {view.reason}")
     for made in view.decisions:
@@ -49,7 +55,6 @@ def explain(
             output.say(_replayed(made))
     for epoch in view.unrecorded:
         output.say(f"attempt {epoch}: no record of its decision")
-    return Exit.FAILED if differs else Exit.OK
 
 
 def _lines(made: "views.DecisionView") -> Iterator[str]:

@@ -10,7 +10,7 @@ from placet.cli.describing import pairs
 from placet.cli.door import client, line_of, resolve
 from placet.cli.exits import Exit
 from placet.cli.failures import Stop
-from placet.cli.output import Output
+from placet.cli.output import Output, last_words
 from placet.cli.summary import show_result
 from placet.contract.quantities import format_duration_ms, format_money
 from placet.contract.words import WorkloadState
@@ -90,7 +90,7 @@ def _attempts(output: Output, view: "WorkloadView") -> None:
             one.exit_code,
             one.failure.cause.code if one.failure else "",
             took(one),
-            format_money(Decimal(one.cost_usd)),
+            ("at most " if one.cost_at_most else "") + format_money(Decimal(one.cost_usd)),
         )
         for one in view.attempt_list
     ]
@@ -101,7 +101,8 @@ def _attempts(output: Output, view: "WorkloadView") -> None:
 
 def took(one: "AttemptView") -> str:
     """How long an attempt took, as far as that is known: nobody measured one that was lost."""
-    if one.phases_ms:
+    watched = one.exited_at or one.finished_at is None or "running" in one.phases_ms
+    if one.phases_ms and watched:
         return format_duration_ms(sum(one.phases_ms.values()))
     if one.finished_at is None:
         return "-"
@@ -149,8 +150,9 @@ def result(context: typer.Context, workload: Id) -> int:
         except Conflict as error:
             raise Stop(error.code, str(error), f"placet wait {workload_id}") from error
     view = ResultView.model_validate_json(text)
-    if output.json:
-        output.raw_document(text)
-    else:
-        show_result(view, output.say)
+    with last_words():
+        if output.json:
+            output.raw_document(text)
+        else:
+            show_result(view, output.say)
     return Exit.of_state(view.state)

@@ -15,7 +15,7 @@ from placet.cli.commands.estimating import say_ways
 from placet.cli.door import client
 from placet.cli.exits import Exit
 from placet.cli.failures import Stop, problem_lines
-from placet.cli.output import Output, note
+from placet.cli.output import Output, last_words, note
 from placet.contract.quantities import format_bytes, format_duration_ms, format_money
 from placet.sdk.errors import ProblemView
 from placet.sdk.specs import Document, from_file, from_text
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from placet.sdk.client import Client
 
 STDIN = "-"
+UNKNOWN = "-"
 DAY_MS = 86_400_000
 RANKED = ("Rank", "Offer", "Provider", "Capacity", "Price", "Likely cost", "Score", "Parts", "Source")
 
@@ -71,8 +72,8 @@ def _offers(output: Output, server: "Client", connected: bool, limit: int) -> in
             one.provider,
             one.region,
             _gpu(one),
-            one.cpu_cores,
-            format_bytes(one.memory_bytes),
+            one.cpu_cores if Decimal(one.cpu_cores) else UNKNOWN,
+            format_bytes(one.memory_bytes) if one.memory_bytes else UNKNOWN,
             one.capacity_type,
             _price(one),
             one.availability,
@@ -108,9 +109,15 @@ def _quarantined(output: Output, server: "Client", limit: int) -> int:
 
 
 def _match(output: Output, view: "api.MatchView") -> int:
-    if output.json:
-        output.document(view.model_dump())
-        return Exit.OK if view.accepted else Exit.REFUSED
+    with last_words():
+        if output.json:
+            output.document(view.model_dump())
+        else:
+            _say_match(output, view)
+    return Exit.OK if view.accepted else Exit.REFUSED
+
+
+def _say_match(output: Output, view: "api.MatchView") -> None:
     for problem in view.problems:
         output.say("\n".join(problem_lines(ProblemView(**vars(problem)))))
     say_ways(output, view.relaxations)
@@ -128,7 +135,6 @@ def _match(output: Output, view: "api.MatchView") -> int:
         output.table(("Offer", "Filter", "Fate", "Why not"), rows)
         _left_out(view.left_out, "dropped offers")
     _sources(output, view.sources)
-    return Exit.OK if view.accepted else Exit.REFUSED
 
 
 def _ranked(ranked: Sequence["api.RankedView"]) -> Iterator[tuple[object, ...]]:

@@ -10,7 +10,7 @@ import typer
 
 from placet.cli.exits import Exit
 from placet.cli.failures import Stop, problem_lines
-from placet.cli.output import Output, note
+from placet.cli.output import Output, last_words, note
 from placet.cli.template import TEMPLATE
 from placet.sdk.errors import ProblemView
 
@@ -46,19 +46,20 @@ def validate(
     """
     output = Output(context.obj)
     checked = [(file, *_problems(_text(file))) for file in files]
-    if output.json:
-        output.document(
-            [
-                {"file": file, "valid": not wrong, "errors": [vars(problem) for problem in wrong],
-                 "warnings": [vars(problem) for problem in warned]}
-                for file, wrong, warned in checked
-            ]
-        )  # fmt: skip
-    else:
-        for file, wrong, warned in checked:
-            output.say(f"{file}: {'invalid' if wrong else 'valid'}")
-            for problem in (*wrong, *warned):
-                output.say("\n".join(problem_lines(problem)))
+    with last_words():
+        if output.json:
+            output.document(
+                [
+                    {"file": file, "valid": not wrong, "errors": [vars(problem) for problem in wrong],
+                     "warnings": [vars(problem) for problem in warned]}
+                    for file, wrong, warned in checked
+                ]
+            )  # fmt: skip
+        else:
+            for file, wrong, warned in checked:
+                output.say(f"{file}: {'invalid' if wrong else 'valid'}")
+                for problem in (*wrong, *warned):
+                    output.say("\n".join(problem_lines(problem)))
     return Exit.REFUSED if any(wrong for _, wrong, _ in checked) else Exit.OK
 
 

@@ -16,7 +16,7 @@ from placet.cli.exits import Exit
 from placet.cli.failures import Stop
 from placet.cli.following import Follower, LogScreen
 from placet.cli.options import Options
-from placet.cli.output import Output, note
+from placet.cli.output import Output, last_words, note
 from placet.cli.summary import show_result
 from placet.sdk import places
 from placet.sdk.specs import Document
@@ -63,14 +63,17 @@ def run(
         follower = Follower(client, workload.id, screen=screen, quiet=quiet)
         if not _followed(follower, client, workload.id, on_interrupt):
             if output.json:
-                output.document({"workload_id": workload.id, "detached": True})
+                with last_words():
+                    output.document({"workload_id": workload.id, "detached": True})
             return Exit.DETACHED
         result = client.result(workload.id)
-        if output.json:
-            output.raw_document(client.result_text(workload.id))
-        elif not quiet:
-            note("")
-            show_result(result, note)
+        text = client.result_text(workload.id) if output.json else ""
+        with last_words():
+            if output.json:
+                output.raw_document(text)
+            elif not quiet:
+                note("")
+                show_result(result, note)
         return Exit.of_state(result.state)
 
 
@@ -88,11 +91,13 @@ def _followed(follower: Follower, client: "Client", workload_id: str, on_interru
             decision = on_interrupt if on_interrupt is OnInterrupt.CANCEL else OnInterrupt.DETACH
         if decision is OnInterrupt.CANCEL:
             cancelled = True
-            note("\nplacet: cancelling; Ctrl-C again leaves it to end by itself", style="yellow")
+            with last_words():
+                note("\nplacet: cancelling; Ctrl-C again leaves it to end by itself", style="yellow")
             client.cancel(workload_id)
         elif decision is OnInterrupt.DETACH:
-            note(f"\nplacet: detached, {workload_id} goes on. Come back with:", style="yellow")
-            note(f"  placet logs -f {workload_id}\n  placet wait {workload_id}\n  placet cancel {workload_id}")
+            with last_words():
+                note(f"\nplacet: detached, {workload_id} goes on. Come back with:", style="yellow")
+                note(f"  placet logs -f {workload_id}\n  placet wait {workload_id}\n  placet cancel {workload_id}")
             return False
 
 

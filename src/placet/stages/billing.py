@@ -1,0 +1,51 @@
+"""What an allocation costs. Recorded costs and forecasts count by the same rule."""
+
+from decimal import ROUND_UP, Decimal
+
+import numpy as np
+
+from placet.domain.offer_table import Numbers
+from placet.domain.records import Attempt
+from placet.domain.states import AttemptState
+from placet.domain.units import HOUR_MS, SECOND_MS
+from placet.domain.values import evolve
+
+MICRO = Decimal("0.000001")
+
+
+def charges_usd(hourly_usd: float, held_s: Numbers, *, quantum_s: float, least_usd: float) -> Numbers:
+    """US dollars for allocations held so many seconds, one entry each.
+
+    Time counts in whole quanta, a begun one as a whole, at the hourly price; no allocation costs less than the minimum
+    charge: ``max(price * ceil(held / quantum) * quantum, minimum)``. That is how clouds bill, each with a quantum and a
+    minimum of its own: seconds after a first minute (Amazon EC2, "Amazon EC2 On-Demand Pricing"; Google Compute
+    Engine, "VM instance pricing"), or whole hours.
+    """
+    paid_s = np.ceil(held_s / quantum_s) * quantum_s
+    return np.maximum(hourly_usd * paid_s / 3600.0, least_usd)
+
+
+def charge_usd(attempt: Attempt, held_ms: int) -> Decimal:
+    """The same of one attempt's allocation, exact but for the last millionth of a dollar, which is rounded up."""
+    note = attempt.placement
+    quantum_ms = note.billing_quantum_s * SECOND_MS
+    paid_ms = -(-max(held_ms, 0) // quantum_ms) * quantum_ms
+    charge = note.price_usd_per_hour * paid_ms / HOUR_MS
+    return max(charge, note.minimum_charge_usd).quantize(MICRO, rounding=ROUND_UP)
+
+
+def begun_ms(attempt: Attempt) -> int:
+    """When its allocation began: as the provider says, or else when it can have begun at the earliest."""
+    return attempt.handle.created_ms if attempt.handle is not None else attempt.created_ms
+
+
+def settled(attempt: Attempt, now_ms: int) -> Attempt:
+    """An attempt that is over, with its cost.
+
+    Where nobody knows when it ended, it is taken to have run until now, when its end is proven, and the cost is the
+    most that it may be (``Attempt.cost_at_most``). One that was refused never was, and costs nothing.
+    """
+    if attempt.state is AttemptState.REFUSED:
+        return attempt
+    cost = attempt.cost_usd if attempt.exited_ms is not None else charge_usd(attempt, now_ms - begun_ms(attempt))
+    return evolve(attempt, cost_usd=cost, wasted_usd=Decimal(0) if attempt.computed else cost)
