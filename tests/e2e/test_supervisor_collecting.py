@@ -74,7 +74,7 @@ async def test_a_long_collection_ends_when_it_must(tmp_path: Path, how: str) -> 
         assert ("stopped on request" if how == "cancel" else "local.collect_seconds") in seen.problem
         assert str(world.path("long")) in seen.problem, "where the files are"
         assert world.path("long", "outputs", "o").stat().st_size == 60 * 1024**3
-        assert children(world) == []
+        await wait_until_async(lambda: not children(world), 10, "the end of the child that collected")
         await provider.release(handle)
         await released(provider, handle)
     finally:
