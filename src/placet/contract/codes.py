@@ -117,6 +117,13 @@ _DOCUMENT = (
     ),
     _code(
         _S,
+        "number_too_small",
+        "Number too near to zero",
+        "No quantity of a spec is counted so finely.",
+        "Give 0 or a larger number, or leave the field out.",
+    ),
+    _code(
+        _S,
         "bad_text",
         "Text with forbidden characters",
         "The text is not valid UTF-8, or holds NUL, another control character or half of a surrogate pair.",

@@ -14,6 +14,11 @@ from pydantic_core import PydanticCustomError
 from placet.contract import limits
 from placet.contract.found import Found, refusal, shown
 from placet.domain.units import (
+    CORES_MIN,
+    DISK_BYTES_MIN,
+    DURATION_S_MIN,
+    GB,
+    MEMORY_BYTES_MIN,
     MONEY_MAX,
     TB,
     OutOfRange,
@@ -41,7 +46,17 @@ def written(value: object) -> object:
     return format(value, "f") if isinstance(value, Decimal) else value
 
 
-def _quantity(value: object, read: Callable[[Any], Value], *, noun: str, example: str, positive: bool = True) -> Value:
+def _quantity(
+    value: object,
+    read: Callable[[Any], Value],
+    *,
+    noun: str,
+    example: str,
+    positive: bool = True,
+    least: tuple[Value, str] | None = None,
+) -> Value:
+    """The amount; ``least`` is what it must not be below, and how that is written."""
+    bound = f"at least {least[1]}" if least is not None else "above zero" if positive else None
     if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
         raise refusal(
             Found(
@@ -53,7 +68,7 @@ def _quantity(value: object, read: Callable[[Any], Value], *, noun: str, example
         )
     value = written(value)
     if _NEGATIVE.match(str(value)):
-        raise _too_small(value, noun=noun, example=example, positive=positive)
+        raise _too_small(value, noun=noun, example=example, bound=bound)
     try:
         amount = read(value)
     except ValueError as error:
@@ -61,17 +76,17 @@ def _quantity(value: object, read: Callable[[Any], Value], *, noun: str, example
         code = "out_of_range" if isinstance(error, OutOfRange) else "bad_unit"
         why = "the bound keeps slips of the pen out" if code == "out_of_range" else f"it must be {noun}"
         raise refusal(Found(code=code, what=what, why=why, fix=fix or f"write for example {example}")) from None
-    if positive and amount == 0:
-        raise _too_small(value, noun=noun, example=example, positive=positive)
+    if (positive and amount == 0) or (least is not None and amount < least[0]):
+        raise _too_small(value, noun=noun, example=example, bound=bound)
     return amount
 
 
-def _too_small(value: object, *, noun: str, example: str, positive: bool) -> PydanticCustomError:
+def _too_small(value: object, *, noun: str, example: str, bound: str | None) -> PydanticCustomError:
     return refusal(
         Found(
             code="out_of_range",
             what=f"{shown(value)} is too small for {noun}",
-            why="it must be above zero" if positive else "it must not be negative",
+            why="it must not be negative" if bound is None else f"it must be {bound}",
             fix=f"write for example {example}, or leave the field out",
         )
     )
@@ -79,6 +94,16 @@ def _too_small(value: object, *, noun: str, example: str, positive: bool) -> Pyd
 
 def _memory(value: object) -> int:
     return _quantity(value, parse_bytes, noun="an amount of memory", example="24, 24GB or 24GiB")
+
+
+def _main_memory(value: object) -> int:
+    least = (MEMORY_BYTES_MIN, "1MiB")
+    return _quantity(value, parse_bytes, noun="an amount of memory", example="24, 24GB or 24GiB", least=least)
+
+
+def _disk(value: object) -> int:
+    least = (DISK_BYTES_MIN, "4KiB")
+    return _quantity(value, parse_bytes, noun="an amount of disk", example="24, 24GB or 24GiB", least=least)
 
 
 def _sized(value: object) -> int:
@@ -96,7 +121,9 @@ def _sized(value: object) -> int:
 
 
 def _duration(value: object) -> Decimal:
-    return plain_decimal(_quantity(value, parse_duration_s, noun="a duration", example="90, 90m, 2h or 1h30m"))
+    least = (DURATION_S_MIN, "1ms")
+    held = _quantity(value, parse_duration_s, noun="a duration", example="90, 90m, 2h or 1h30m", least=least)
+    return plain_decimal(held)
 
 
 def _duration_or_zero(value: object) -> Decimal:
@@ -119,7 +146,8 @@ def _cores(value: object) -> Decimal:
         return amount
 
     limit = 16_384
-    return plain_decimal(_quantity(value, read, noun="a number of CPU cores", example="8 or 0.5"))
+    least = (CORES_MIN, str(CORES_MIN))
+    return plain_decimal(_quantity(value, read, noun="a number of CPU cores", example="8 or 0.5", least=least))
 
 
 _PARAMETER_UNITS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "t": 10**12}
@@ -340,10 +368,12 @@ def _requirement(value: object) -> str:
     )
 
 
-def _number_or_text(unit: str, pattern: str, *examples: object, zero: bool = False) -> JsonSchema:
-    least = {"minimum": 0} if zero else {"exclusiveMinimum": 0}
+def _number_or_text(
+    unit: str, pattern: str, *examples: object, zero: bool = False, least: Decimal | None = None
+) -> JsonSchema:
+    bound = {"minimum": 0 if zero else float(least or 0)} if zero or least else {"exclusiveMinimum": 0}
     return {
-        "anyOf": [{"type": "number", **least}, {"type": "string", "pattern": pattern}],
+        "anyOf": [{"type": "number", **bound}, {"type": "string", "pattern": pattern}],
         "x-unit": unit,
         "examples": list(examples),
     }
@@ -365,13 +395,21 @@ _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
 _VARIABLE = r"[A-Za-z_][A-Za-z0-9_]{0,254}"
 _LABEL = r"[^\x00-\x1f\x7f-\x9f]{1,100}"
 _MEMORY_SCHEMA = _number_or_text("GB (10**9 bytes)", _MEMORY_TEXT, 24, "24GB", "24GiB")
-_DURATION_SCHEMA = _number_or_text("seconds", _DURATION_TEXT, 7200, "2h", "1h30m")
+_MAIN_MEMORY_SCHEMA = _number_or_text(
+    "GB (10**9 bytes)", _MEMORY_TEXT, 24, "24GB", "24GiB", least=Decimal(MEMORY_BYTES_MIN) / GB
+)
+_DISK_SCHEMA = _number_or_text(
+    "GB (10**9 bytes)", _MEMORY_TEXT, 24, "24GB", "24GiB", least=Decimal(DISK_BYTES_MIN) / GB
+)
+_DURATION_SCHEMA = _number_or_text("seconds", _DURATION_TEXT, 7200, "2h", "1h30m", least=DURATION_S_MIN)
 _ZERO_DURATION_SCHEMA = _number_or_text("seconds", _DURATION_TEXT, 10, "10s", zero=True)
 _NAME_CHECK = _matching(_NAME, code="bad_name", noun="letters, digits, `.`, `_` and `-`", example="predictions")
 _WORD_CHECK = _matching(_LABEL, code="bad_name", noun="1 to 100 printable characters", example="eu-west", most=100)
 _KEY = r"[\x20-\x7e]{1,255}"
 
 Memory = Annotated[int, *_kind(_memory, _MEMORY_SCHEMA)]
+MainMemory = Annotated[int, *_kind(_main_memory, _MAIN_MEMORY_SCHEMA)]
+Disk = Annotated[int, *_kind(_disk, _DISK_SCHEMA)]
 Sized = Annotated[
     int,
     *_kind(_sized, {"type": "string", "pattern": _MEMORY_TEXT, "x-unit": "bytes, unit required", "examples": ["64MB"]}),
@@ -382,7 +420,9 @@ Money = Annotated[
     Decimal,
     *_kind(_money, _number_or_text("US dollars", _MONEY_TEXT, 10, "$10", zero=True) | {"x-maximum": str(MONEY_MAX)}),
 ]
-Cores = Annotated[Decimal, *_kind(_cores, _number_or_text("cores", r"^\s*[0-9]+(\.[0-9]+)?\s*$", 8, 0.5))]
+Cores = Annotated[
+    Decimal, *_kind(_cores, _number_or_text("cores", r"^\s*[0-9]+(\.[0-9]+)?\s*$", 8, 0.5, least=CORES_MIN))
+]
 ParameterCount = Annotated[
     int, *_kind(_parameters, _number_or_text("parameters", r"^\s*[0-9]+(\.[0-9]+)?\s*[kKmMbBtT]?\s*$", "7B"))
 ]

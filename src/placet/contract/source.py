@@ -83,6 +83,18 @@ def huge_number(text: str) -> Refusal:
     )
 
 
+def tiny_number(text: str) -> Refusal:
+    shown = text if len(text) <= 24 else f"{text[:20]}... ({len(text)} characters)"
+    return Refusal(
+        Found(
+            code="number_too_small",
+            what=f"{shown} is nearer to zero than any quantity is counted",
+            why="the numbers of a spec are counted in billionths at the finest",
+            fix="write 0 or a larger number, or leave the field out",
+        )
+    )
+
+
 def no_number(text: str) -> Refusal:
     return Refusal(
         Found(

@@ -6,8 +6,10 @@ from decimal import Decimal, InvalidOperation
 
 from placet.contract import limits
 from placet.contract.found import Found, Path
-from placet.contract.source import Broken, Source, Tree, huge_number, no_number, too_deep, too_many, twice
+from placet.contract.source import Broken, Source, Tree, huge_number, no_number, tiny_number, too_deep, too_many, twice
 
+# Said in full: more zeros behind the point than anything is counted in.
+_TINY = re.compile(r"-?0\.0{30}", re.ASCII)
 _TOKEN = re.compile(r'[ \t\r\n]*([{}\[\],:]|"[^"\\]*(?:\\.[^"\\]*)*"|[^\s{}\[\],:"]+)', re.DOTALL)
 
 
@@ -74,16 +76,18 @@ def whole_number(text: str) -> Tree:
 def decimal_number(text: str) -> Tree:
     """A decimal without an exponent, or the refusal."""
     if len(text) > limits.NUMBER_CHARACTERS_MAX:
-        return huge_number(text)
+        return tiny_number(text) if _TINY.match(text) else huge_number(text)
     try:
         number = Decimal(text)
     except InvalidOperation:
-        return huge_number(text)
-    if number and abs(number.adjusted()) > limits.DECIMAL_EXPONENT_MAX:
-        return huge_number(text)
+        return tiny_number(text) if "e-" in text.lower() else huge_number(text)
     exponent = number.as_tuple().exponent
-    if not isinstance(exponent, int) or abs(exponent) > limits.NUMBER_CHARACTERS_MAX:
+    if number and number.adjusted() > limits.DECIMAL_EXPONENT_MAX:
         return huge_number(text)
+    if not isinstance(exponent, int) or exponent > limits.NUMBER_CHARACTERS_MAX:
+        return huge_number(text)
+    if (number and number.adjusted() < -limits.DECIMAL_EXPONENT_MAX) or exponent < -limits.NUMBER_CHARACTERS_MAX:
+        return tiny_number(text)
     return Decimal(format(number, "f"))
 
 

@@ -153,10 +153,10 @@ class Resources(Part):
         default=None, description="At least this CUDA version.", json_schema_extra=STRICT
     )
     cpu_cores: fields.Cores | None = Field(default=None, description="CPU cores, at least.", json_schema_extra=STRICT)
-    system_memory_gb: fields.Memory | None = Field(
+    system_memory_gb: fields.MainMemory | None = Field(
         default=None, description="Main memory, at least; also the limit.", json_schema_extra=STRICT
     )
-    disk_gb: fields.Memory | None = Field(
+    disk_gb: fields.Disk | None = Field(
         default=None, description="Room for the work folder, at least; also the limit.", json_schema_extra=STRICT
     )
     processes: int | None = Field(

@@ -22,7 +22,12 @@ FIRST_MS, LAST_MS = (
     for moment in (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
 )
 
-BYTES_MAX = 2**62
+# Below these no program starts at any provider; above them sums leave what 64 bits hold.
+MEMORY_BYTES_MIN = MIB
+DISK_BYTES_MIN = 4 * KIB
+CORES_MIN = Decimal("0.01")
+DURATION_S_MIN = Decimal("0.001")
+BYTES_MAX = 2**62 - 1
 DURATION_S_MAX = 366 * 24 * 3600
 MONEY_MAX = Decimal(10_000_000)
 

@@ -1,6 +1,7 @@
 """The asyncio client, and the handle of a workload: the blocking one's twin over the same calls."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -29,7 +30,12 @@ class AsyncClient:
     """
 
     def __init__(
-        self, url: str | None = None, token: str | None = None, *, data_dir: Path | None = None, start: bool = True
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        data_dir: str | os.PathLike[str] | None = None,
+        start: bool = True,
     ) -> None:
         self._transport = AsyncTransport(lambda: connect(url=url, token=token, data_dir=data_dir, start=start))
 
@@ -69,7 +75,7 @@ class AsyncClient:
         Raises:
             SpecError, InvalidSpec: the workload was not accepted; every mistake is listed in ``problems``.
         """
-        return await self.submit_document(document_of(spec, inline), key=key, quote=quote)
+        return await self.submit_document(document_of(spec, inline, "submit"), key=key, quote=quote)
 
     async def submit_document(
         self, document: Document, *, key: str | None = None, quote: str | None = None
@@ -82,15 +88,15 @@ class AsyncClient:
         self, spec: Spec | None = None, *, quote: str | None = None, **inline: Unpack[InlineFields]
     ) -> api.DryRunView:
         """Would it be accepted, and how was it understood?"""
-        return await self._transport.send(calls.dry_run(document_of(spec, inline), quote))
+        return await self._transport.send(calls.dry_run(document_of(spec, inline, "dry_run"), quote))
 
     async def estimate(self, spec: Spec | None = None, **inline: Unpack[InlineFields]) -> api.EstimateView:
         """What would happen, and what it may cost."""
-        return await self._transport.send(calls.estimate(document_of(spec, inline)))
+        return await self._transport.send(calls.estimate(document_of(spec, inline, "estimate")))
 
     async def size(self, spec: Spec | None = None, **inline: Unpack[InlineFields]) -> api.SizeView:
         """How much GPU memory the model of a spec needs on each GPU, and why."""
-        return await self._transport.send(calls.size(document_of(spec, inline)))
+        return await self._transport.send(calls.size(document_of(spec, inline, "size")))
 
     # Looking
 
@@ -148,7 +154,7 @@ class AsyncClient:
 
     async def match(self, spec: Spec | None = None, *, drops: int = 0, **inline: Unpack[InlineFields]) -> api.MatchView:
         """What becomes of every offer for a spec; ``drops`` of those that do not fit are named with their reason."""
-        return await self._transport.send(calls.match(document_of(spec, inline), drops))
+        return await self._transport.send(calls.match(document_of(spec, inline, "match"), drops))
 
     async def calibration(self, *, limit: int = 1000, points: bool = False) -> CalibrationView:
         """How often cost, start, run and end lay within their forecasts, over the latest ended workloads.
@@ -220,13 +226,14 @@ class AsyncClient:
         """The delivered outputs, with sizes and digests."""
         return (await self._transport.send(calls.artifacts(workload_id))).items
 
-    async def download(self, workload_id: str, artifact: api.ArtifactView, target: Path) -> Path:
+    async def download(self, workload_id: str, artifact: api.ArtifactView, target: str | os.PathLike[str]) -> Path:
         """One output into a file, checked against its digest; a broken connection is resumed.
 
         Raises:
             UnexpectedReply: what came is not what the digest says.
         """
         tries = 0
+        target = Path(target)
         with saving.Saved(target) as saved:
             while True:
                 fault = await self._receive(workload_id, artifact, saved)
@@ -251,10 +258,13 @@ class AsyncClient:
             return error
         return None
 
-    async def download_all(self, workload_id: str, folder: Path) -> list[Path]:
+    async def download_all(self, workload_id: str, folder: str | os.PathLike[str]) -> list[Path]:
         """All outputs of the newest attempt that has any, below a folder."""
         newest = saving.newest(await self.artifacts(workload_id))
-        return [await self.download(workload_id, artifact, saving.inside(folder, artifact.path)) for artifact in newest]
+        return [
+            await self.download(workload_id, artifact, saving.inside(Path(folder), artifact.path))
+            for artifact in newest
+        ]
 
     # Tokens
 
@@ -340,8 +350,8 @@ class AsyncWorkload:
         """The delivered outputs."""
         return await self._client.artifacts(self.id)
 
-    async def download(self, path: str, target: Path | str | None = None) -> Path:
-        """One output into a file; without a target, under its own name here. Raises ``NotFound``."""
+    async def download(self, path: str, target: str | os.PathLike[str] | None = None) -> Path:
+        """One output into a file; without a target, under its own name here. Raises ``NoSuchOutput``."""
         artifact = saving.chosen(await self.artifacts(), path)
         return await self._client.download(
             self.id, artifact, Path(target) if target else Path(Path(artifact.path).name)

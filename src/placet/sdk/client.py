@@ -18,7 +18,8 @@ from placet.contract.tokens import IssuedTokenView
 from placet.sdk import calls, saving
 from placet.sdk.connection import Connection, connect
 from placet.sdk.errors import Unreachable
-from placet.sdk.specs import Document, Inline, InlineFields, from_file, from_inline, from_mapping
+from placet.sdk.keywords import inline_of, refuse_unknown
+from placet.sdk.specs import Document, InlineFields, from_file, from_inline, from_mapping
 from placet.sdk.transport import Transport
 from placet.sdk.wire import TRIES, pause_s
 
@@ -34,7 +35,12 @@ class Client:
     """
 
     def __init__(
-        self, url: str | None = None, token: str | None = None, *, data_dir: Path | None = None, start: bool = True
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        data_dir: str | os.PathLike[str] | None = None,
+        start: bool = True,
     ) -> None:
         self._transport = _transport(connect(url=url, token=token, data_dir=data_dir, start=start))
 
@@ -74,7 +80,7 @@ class Client:
         Raises:
             SpecError, InvalidSpec: the workload was not accepted; every mistake is listed in ``problems``.
         """
-        return self.submit_document(document_of(spec, inline), key=key, quote=quote)
+        return self.submit_document(document_of(spec, inline, "submit"), key=key, quote=quote)
 
     def submit_document(self, document: Document, *, key: str | None = None, quote: str | None = None) -> "Workload":
         """Submit a document as it is; without a key, one is made, so that repeating after a fault is safe."""
@@ -85,15 +91,15 @@ class Client:
         self, spec: Spec | None = None, *, quote: str | None = None, **inline: Unpack[InlineFields]
     ) -> api.DryRunView:
         """Would it be accepted, and how was it understood?"""
-        return self._transport.send(calls.dry_run(document_of(spec, inline), quote))
+        return self._transport.send(calls.dry_run(document_of(spec, inline, "dry_run"), quote))
 
     def estimate(self, spec: Spec | None = None, **inline: Unpack[InlineFields]) -> api.EstimateView:
         """What would happen, and what it may cost."""
-        return self._transport.send(calls.estimate(document_of(spec, inline)))
+        return self._transport.send(calls.estimate(document_of(spec, inline, "estimate")))
 
     def size(self, spec: Spec | None = None, **inline: Unpack[InlineFields]) -> api.SizeView:
         """How much GPU memory the model of a spec needs on each GPU, and why."""
-        return self._transport.send(calls.size(document_of(spec, inline)))
+        return self._transport.send(calls.size(document_of(spec, inline, "size")))
 
     # Looking
 
@@ -151,7 +157,7 @@ class Client:
 
     def match(self, spec: Spec | None = None, *, drops: int = 0, **inline: Unpack[InlineFields]) -> api.MatchView:
         """What becomes of every offer for a spec; ``drops`` of those that do not fit are named with their reason."""
-        return self._transport.send(calls.match(document_of(spec, inline), drops))
+        return self._transport.send(calls.match(document_of(spec, inline, "match"), drops))
 
     def calibration(self, *, limit: int = 1000, points: bool = False) -> CalibrationView:
         """How often cost, start, run and end lay within their forecasts, over the latest ended workloads.
@@ -220,13 +226,14 @@ class Client:
         """The delivered outputs, with sizes and digests."""
         return self._transport.send(calls.artifacts(workload_id)).items
 
-    def download(self, workload_id: str, artifact: api.ArtifactView, target: Path) -> Path:
+    def download(self, workload_id: str, artifact: api.ArtifactView, target: str | os.PathLike[str]) -> Path:
         """One output into a file, checked against its digest; a broken connection is resumed.
 
         Raises:
             UnexpectedReply: what came is not what the digest says.
         """
         tries = 0
+        target = Path(target)
         with saving.Saved(target) as saved:
             while True:
                 fault = self._receive(workload_id, artifact, saved)
@@ -251,10 +258,10 @@ class Client:
             return error
         return None
 
-    def download_all(self, workload_id: str, folder: Path) -> list[Path]:
+    def download_all(self, workload_id: str, folder: str | os.PathLike[str]) -> list[Path]:
         """All outputs of the newest attempt that has any, below a folder."""
         newest = saving.newest(self.artifacts(workload_id))
-        return [self.download(workload_id, artifact, saving.inside(folder, artifact.path)) for artifact in newest]
+        return [self.download(workload_id, artifact, saving.inside(Path(folder), artifact.path)) for artifact in newest]
 
     # Tokens
 
@@ -335,19 +342,24 @@ class Workload:
         """The delivered outputs."""
         return self._client.artifacts(self.id)
 
-    def download(self, path: str, target: Path | str | None = None) -> Path:
-        """One output into a file; without a target, under its own name here. Raises ``NotFound``."""
+    def download(self, path: str, target: str | os.PathLike[str] | None = None) -> Path:
+        """One output into a file; without a target, under its own name here. Raises ``NoSuchOutput``."""
         artifact = saving.chosen(self.artifacts(), path)
         return self._client.download(self.id, artifact, Path(target) if target else Path(Path(artifact.path).name))
 
 
-def document_of(spec: Spec | None, inline: InlineFields) -> Document:
-    """The document of whatever was given, its paths settled."""
+def document_of(spec: Spec | None, inline: InlineFields, function: str) -> Document:
+    """The document of whatever a public function was given, its paths settled."""
     if spec is None:
-        return from_inline(Inline(**inline), Path.cwd())
+        return from_inline(inline_of(inline, function), Path.cwd())
+    refuse_unknown(inline, function)
     if inline:
-        raise TypeError(f"either a spec or keyword arguments, not both: {', '.join(inline)}")
-    return from_mapping(spec, Path.cwd()) if isinstance(spec, Mapping) else from_file(Path(spec))
+        raise TypeError(f"{function}() takes either a spec or keyword arguments, not both: {', '.join(inline)}")
+    if isinstance(spec, Mapping):
+        return from_mapping(spec, Path.cwd())
+    if not isinstance(spec, str | os.PathLike):
+        raise TypeError(f"{function}() takes a path, a mapping or keyword arguments, not {type(spec).__name__}")
+    return from_file(Path(spec))
 
 
 def new_key() -> str:

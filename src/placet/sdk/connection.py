@@ -19,7 +19,11 @@ class Connection:
 
 
 def connect(
-    *, url: str | None = None, token: str | None = None, data_dir: Path | None = None, start: bool = True
+    *,
+    url: str | None = None,
+    token: str | None = None,
+    data_dir: str | os.PathLike[str] | None = None,
+    start: bool = True,
 ) -> Connection:
     """The connection for what was said, the environment filling in the rest.
 
@@ -32,7 +36,7 @@ def connect(
     if data_dir is None and os.environ.get("PLACET_URL"):
         found = locate(os.environ)
         return Connection(location=Location(url=found.url, token=token or found.token))
-    data = data_dir or places.data_dir(os.environ)
+    data = places.data_dir(os.environ) if data_dir is None else Path(data_dir).expanduser().absolute()
     if start:
         ensure_server(data)
     found = locate(os.environ, data)

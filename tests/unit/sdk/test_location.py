@@ -1,7 +1,9 @@
 """A client finds its server, and never sends its token where others could read it."""
 
+import asyncio
 import os
 import socket
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placet.config import load_settings
-from placet.sdk import places
+from placet.sdk import AsyncClient, Client, places
+from placet.sdk.connection import connect
 from placet.sdk.location import BadLocation, answers, checked_url, locate, read_token
 
 
@@ -98,3 +101,15 @@ def test_clients_and_servers_read_the_same_settings_file(tmp_path: Path) -> None
     for unusable in ("data_dir = 3", "not toml", ""):
         settings.write_text(unusable)
         assert places.data_dir(environment) == tmp_path / "placet"
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_a_data_folder_is_named_by_a_text_or_a_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Callable[[Path], str | Path]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for named in (kind(tmp_path / "data"), kind(Path("data")), kind(Path("~/data"))):
+        assert connect(data_dir=named, start=False).location.socket == tmp_path / "data" / "server.sock"
+        Client(data_dir=named, start=False).close()
+    asyncio.run(AsyncClient(data_dir=kind(tmp_path), start=False).close())
