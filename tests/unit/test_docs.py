@@ -2,13 +2,18 @@
 
 import re
 import runpy
+import shlex
 from collections.abc import Callable
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 from urllib.parse import unquote
 
 import pytest
+import typer.main
+from typer.core import TyperGroup
 
+from placet.cli.main import build
+from placet.cli.options import hoist
 from placet.contract.codes import CODES
 from placet.contract.parse import Parsed, parse
 
@@ -102,6 +107,27 @@ def test_what_the_docs_call_unsupported_is_refused_as_such(named: str) -> None:
     outcome = parse(f"runtime: {{type: process, command: [a]}}\n{REFUSED_TODAY[named]}\n", now_ms=0)
     assert not isinstance(outcome, Parsed)
     assert [problem.code for problem in outcome] == ["not_supported_yet"]
+
+
+SHOWN = re.compile(r"^(?:\$ )?placet (.*)$", re.MULTILINE)
+
+
+def commands_in(page: Path) -> list[str]:
+    """The command lines in fences, without what they are piped into."""
+    fences = "\n".join(FENCE.findall(page.read_text()))
+    return [line.split(" | ")[0] for line in SHOWN.findall(fences)]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if commands_in(page)], ids=name_of)
+def test_commands_in_the_docs_are_commands(page: Path) -> None:
+    """Each has a name that exists, with arguments and flags that it takes; the quickstart's are run as well."""
+    for shown in commands_in(page):
+        line = hoist(shlex.split(shown, comments=True))
+        command: Any = typer.main.get_command(build(line))
+        context = command.make_context("placet", list(line.words))
+        while isinstance(command, TyperGroup):
+            name, command, words = command.resolve_command(context, [*context._protected_args, *context.args])
+            context = command.make_context(name, words, parent=context)
 
 
 NAMED_PATH = re.compile(r"`([a-z_]+(?:/[A-Za-z_.-]+)*(?:\.py|\.yaml|/))`")
