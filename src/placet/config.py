@@ -112,6 +112,7 @@ class LocalSettings(_Section):
     collect_seconds: Seconds = Field(3600.0, description="Longest time for collecting the outputs of one attempt.")
     output_limit: Bytes | None = Field(
         None,
+        ge=1,
         description="Most bytes that the outputs of one attempt may measure together, holes in files counted, such as "
         "`50GB`; unset, what the disk could hold: what is free and what they take.",
     )
