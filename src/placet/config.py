@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
-from placet.domain.units import parse_bytes
+from placet.domain.units import CORES_MIN, MEMORY_BYTES_MIN, PB, parse_bytes
 from placet.sdk import places
 
 DEFAULT_PORT = 7468
@@ -22,8 +22,12 @@ WORKLOAD_VARIABLES = frozenset(
     {"PLACET_WORKLOAD_ID", "PLACET_ATTEMPT", "PLACET_INPUTS", "PLACET_OUTPUTS", "PLACET_CHECKPOINTS"}
 )
 
-Seconds = Annotated[float, Field(gt=0, le=86_400)]
-Memory = Annotated[int, BeforeValidator(parse_bytes, json_schema_input_type=str | int)]
+# No machine has more, and no price is higher, than what is read from price lists (``stages/listing.py``).
+Seconds = Annotated[float, Field(ge=0.001, le=86_400)]
+Bytes = Annotated[int, BeforeValidator(parse_bytes, json_schema_input_type=str | int), Field(ge=0, le=PB)]
+Memory = Annotated[Bytes, Field(ge=MEMORY_BYTES_MIN)]
+Cores = Annotated[Decimal, Field(ge=CORES_MIN, le=100_000, decimal_places=3)]
+Price = Annotated[Decimal, Field(ge=0, le=1_000_000, decimal_places=6)]
 
 
 class SettingsError(Exception):
@@ -63,7 +67,9 @@ class GpuSettings(_Section):
     """Devices declared by hand, for machines where they cannot be found out."""
 
     model: str = Field(description="Name of the model, such as `L4`.")
-    memory_gb: Decimal = Field(gt=0, description="Memory of one device in GB (10^9 bytes).")
+    memory_gb: Decimal = Field(
+        gt=0, le=1_000_000, decimal_places=9, description="Memory of one device in GB (10^9 bytes)."
+    )
     count: int = Field(1, ge=1, le=64, description="How many of them.")
 
 
@@ -79,13 +85,13 @@ class LocalSettings(_Section):
     slots: int | None = Field(
         None, ge=1, le=4096, description="Attempts at one time; default: twice the cores, at least 4."
     )
-    cpu_cores: Decimal | None = Field(None, gt=0, description="Cores to offer; default: all that may be used.")
+    cpu_cores: Cores | None = Field(None, description="Cores to offer; default: all that may be used.")
     memory: Memory | None = Field(None, description="Memory to offer, such as `24GB`; default: most of what is there.")
     gpus: tuple[GpuSettings, ...] | None = Field(
         None, description="GPUs to offer instead of those that NVML finds; an empty list offers none."
     )
-    price_per_hour: Decimal = Field(
-        Decimal(0), ge=0, description="US dollars per hour that an attempt on this machine counts as."
+    price_per_hour: Price = Field(
+        Decimal(0), description="US dollars per hour that an attempt on this machine counts as."
     )
     sandbox: Literal["auto", "none", "bubblewrap"] = Field(
         "auto",
@@ -106,7 +112,14 @@ class LocalSettings(_Section):
         description="Days for which a workload's checkpoints are kept after their last use; more than any workload "
         "waits between two attempts.",
     )
-    log_limit: Memory = Field(10**9, description="Bytes kept of each log stream of an attempt, such as `1GB`.")
+    collect_seconds: Seconds = Field(3600.0, description="Longest time for collecting the outputs of one attempt.")
+    output_limit: Bytes | None = Field(
+        None,
+        ge=1,
+        description="Most bytes that the outputs of one attempt may measure together, holes in files counted, such as "
+        "`50GB`; unset, what the disk could hold: what is free and what they take.",
+    )
+    log_limit: Bytes = Field(10**9, description="Bytes kept of each log stream of an attempt, such as `1GB`.")
 
 
 class EngineSettings(_Section):
@@ -206,16 +219,14 @@ class PrivateSettings(_Section):
         description="Pattern of the ids of its offers that are ours, such as `*-h100`. They count as reserved, at the "
         "price given here. Without it the entry describes a machine, for comparison.",
     )
-    price_per_hour: Decimal = Field(
-        Decimal(0), ge=0, le=1_000_000, decimal_places=6, description="US dollars per hour it counts as."
-    )
+    price_per_hour: Price = Field(Decimal(0), description="US dollars per hour it counts as.")
     region: str = Field("", description="Where the machine stands.")
     jurisdiction: str = Field("", description="Whose law holds there, such as `EU`.")
     compliance: tuple[str, ...] = Field((), description="What it is certified for, such as `hipaa`.")
     instance: str = Field("", description="Name of the machine.")
     gpu_model: str = Field("", description="Its GPUs, such as `H100`.")
     gpu_count: int = Field(1, ge=1, le=1024, description="How many of them.")
-    cpu_cores: Decimal | None = Field(None, gt=0, description="Its cores.")
+    cpu_cores: Cores | None = Field(None, description="Its cores.")
     memory: Memory | None = Field(None, description="Its main memory, such as `512GB`.")
     disk: Memory | None = Field(None, description="Its disk, such as `2TB`.")
     interconnect: str = Field("", description="What joins its GPUs, such as `nvlink`.")

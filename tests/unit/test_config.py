@@ -1,10 +1,14 @@
 """Settings come from four places in order, and a mistake in any of them is said, not ignored."""
 
+from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
+from typing import get_args
 
 import pytest
+from pydantic import BaseModel, ValidationError
 
-from placet.config import SettingsError, load_settings
+from placet.config import Settings, SettingsError, load_settings
 from placet.sdk import places
 
 
@@ -51,6 +55,59 @@ def test_the_file_in_the_users_configuration_folder_is_read(tmp_path: Path) -> N
     ],
 )
 def test_a_mistake_in_the_file_is_named(tmp_path: Path, text: str, told: str) -> None:
+    file = tmp_path / "placet.toml"
+    file.write_text(text)
+    with pytest.raises(SettingsError, match=told):
+        load_settings(file)
+
+
+def parts_of(annotation: object) -> Iterator[object]:
+    yield annotation
+    for inner in get_args(annotation):
+        yield from parts_of(inner)
+
+
+def numbers(section: type[BaseModel]) -> Iterator[tuple[type[BaseModel], str]]:
+    for name, field in section.model_fields.items():
+        for part in parts_of(field.annotation):
+            if isinstance(part, type) and issubclass(part, BaseModel):
+                yield from numbers(part)
+            elif part in (int, float, Decimal):
+                yield section, name
+
+
+NUMBERS = sorted(set(numbers(Settings)), key=lambda item: (item[0].__name__, item[1]))
+
+
+def test_the_numbers_are_found() -> None:
+    names = {name for _, name in NUMBERS}
+    assert {"price_per_hour", "cpu_cores", "memory", "memory_gb", "port", "rows_max", "exploration", "disk"} <= names
+
+
+@pytest.mark.parametrize(
+    ("section", "name"), NUMBERS, ids=lambda part: part if isinstance(part, str) else part.__name__
+)
+@pytest.mark.parametrize(
+    "beyond", ["1e30", 1e300, 10**17, -1, -1e300, "nan", "inf", float("nan"), float("inf")], ids=str
+)
+def test_every_number_has_bounds_in_words(section: type[BaseModel], name: str, beyond: object) -> None:
+    with pytest.raises(ValidationError) as caught:
+        section.model_validate({name: beyond})
+    assert name in [error["loc"][0] for error in caught.value.errors() if error["loc"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[local]\nprice_per_hour = '1e30'\n", "local.price_per_hour: .*less than or equal to 1000000"),
+        ("[local]\nprice_per_hour = 1e-9\n", "local.price_per_hour: .*6 decimal places"),
+        ("[local]\ncpu_cores = 1e300\n", "local.cpu_cores: .*less than or equal to 100000"),
+        ("[local]\nmemory = '1B'\n", "local.memory: .*greater than or equal to 1048576"),
+        ("[engine]\npoll_seconds = 1e-300\n", "engine.poll_seconds: .*greater than or equal to 0.001"),
+        ("[[local.gpus]]\nmodel = 'L4'\nmemory_gb = 1e-30\n", "local.gpus.0.memory_gb: .*decimal places"),
+    ],
+)
+def test_a_number_out_of_its_bounds_is_told_with_the_bound(tmp_path: Path, text: str, told: str) -> None:
     file = tmp_path / "placet.toml"
     file.write_text(text)
     with pytest.raises(SettingsError, match=told):

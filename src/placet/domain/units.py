@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 
-KB, MB, GB, TB = 10**3, 10**6, 10**9, 10**12
+KB, MB, GB, TB, PB = 10**3, 10**6, 10**9, 10**12, 10**15
 KIB, MIB, GIB, TIB = 2**10, 2**20, 2**30, 2**40
 
 SECOND_MS = 1_000

@@ -1,20 +1,22 @@
 """What an allocation costs. Recorded costs and forecasts count by the same rule."""
 
-from decimal import ROUND_UP, Decimal
+from decimal import ROUND_CEILING, ROUND_UP, Decimal
+from typing import TypeAlias
 
 import numpy as np
 
-from placet.domain.offer_table import Numbers
+from placet.domain.offer_table import Numbers, Whole
 from placet.domain.records import Attempt
 from placet.domain.states import AttemptState
-from placet.domain.units import HOUR_MS, SECOND_MS
+from placet.domain.units import SECOND_MS
 from placet.domain.values import evolve
 
 MICRO = Decimal("0.000001")
+Columns: TypeAlias = Numbers | Whole
 
 
-def charges_usd(hourly_usd: float, held_s: Numbers, *, quantum_s: float, least_usd: float) -> Numbers:
-    """US dollars for allocations held so many seconds, one entry each.
+def charges(hourly: float | Columns, held_s: Numbers, *, quantum_s: float | Columns, least: float | Columns) -> Numbers:
+    """The price of allocations held so many seconds, one entry each, in the unit of the hourly price and the minimum.
 
     Time counts in whole quanta, a begun one as a whole, at the hourly price; no allocation costs less than the minimum
     charge: ``max(price * ceil(held / quantum) * quantum, minimum)``. That is how clouds bill, each with a quantum and a
@@ -22,16 +24,26 @@ def charges_usd(hourly_usd: float, held_s: Numbers, *, quantum_s: float, least_u
     Engine, "VM instance pricing"), or whole hours.
     """
     paid_s = np.ceil(held_s / quantum_s) * quantum_s
-    return np.maximum(hourly_usd * paid_s / 3600.0, least_usd)
+    charged: Numbers = np.maximum(hourly * paid_s / 3600.0, least)
+    return charged
+
+
+def charge(hourly: Decimal, held_s: Decimal, *, quantum_s: int, least: Decimal) -> Decimal:
+    """The same of one allocation, exactly."""
+    paid_s = (max(held_s, Decimal(0)) / quantum_s).to_integral_value(ROUND_CEILING) * quantum_s
+    return max(hourly * paid_s / 3600, least)
 
 
 def charge_usd(attempt: Attempt, held_ms: int) -> Decimal:
-    """The same of one attempt's allocation, exact but for the last millionth of a dollar, which is rounded up."""
+    """What an attempt is charged in US dollars; the last millionth is rounded up."""
     note = attempt.placement
-    quantum_ms = note.billing_quantum_s * SECOND_MS
-    paid_ms = -(-max(held_ms, 0) // quantum_ms) * quantum_ms
-    charge = note.price_usd_per_hour * paid_ms / HOUR_MS
-    return max(charge, note.minimum_charge_usd).quantize(MICRO, rounding=ROUND_UP)
+    charged = charge(
+        note.price_usd_per_hour,
+        Decimal(held_ms) / SECOND_MS,
+        quantum_s=note.billing_quantum_s,
+        least=note.minimum_charge_usd,
+    )
+    return charged.quantize(MICRO, rounding=ROUND_UP)
 
 
 def begun_ms(attempt: Attempt) -> int:

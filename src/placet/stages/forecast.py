@@ -18,7 +18,7 @@ from placet.domain.offer_table import Numbers
 from placet.domain.offers import Demand, Ranked
 from placet.domain.spec import Repeat
 from placet.domain.units import SECOND_MS, format_duration_ms
-from placet.stages.billing import charges_usd
+from placet.stages.billing import charges
 from placet.stages.filters import UNBOUNDED_RUNTIME_S
 from placet.stages.learning import LEAST_STARTUP_S, LOSS_SHAPE, NINTH_DECILE
 from placet.stages.scores import CHECKPOINT_H
@@ -175,11 +175,9 @@ def follow(course: _Course) -> Followed:
         left_s = run_s - done_s if course.resumable else run_s
         until_loss_s = _until_loss_s(course.losses_per_hour, lost)
         ran_s = np.where(begins, np.minimum(left_s, until_loss_s), 0.0)
-        charges = charges_usd(
-            course.hourly_usd, startup_s + ran_s, quantum_s=course.quantum_s, least_usd=course.least_usd
-        )
+        charged = charges(course.hourly_usd, startup_s + ran_s, quantum_s=course.quantum_s, least=course.least_usd)
         first_s = np.where(open_ & begins & np.isnan(first_s), at_s + startup_s, first_s)
-        spent += np.where(open_, charges, 0.0)
+        spent += np.where(open_, charged, 0.0)
         at_s += np.where(open_, startup_s + ran_s, 0.0)
         if course.resumable:  # half a checkpoint interval is done again
             done_s = np.where(open_, done_s + np.maximum(ran_s - CHECKPOINT_H * 1800.0, 0.0), done_s)

@@ -19,7 +19,12 @@ Histories = Mapping[tuple[str, str], History]
 
 
 def remember_kinds(histories: Histories, ended: Sequence[Ended]) -> Histories:
-    """The histories with the run times and the memory of some more attempts."""
+    """The histories with the run times and the memory of some more attempts.
+
+    A run time counts only where the attempt is known to have done the whole work. Of a program that goes on from
+    checkpoints that is the first attempt; later ones do not count at all, nor does a sum of attempts, as nobody knows
+    how much of it was done twice.
+    """
     news: dict[tuple[str, str], list[Ended]] = {}
     for one in ended:
         if one.kind and (_ran(one) or one.cause is Cause.OUT_OF_MEMORY):

@@ -12,6 +12,7 @@ from placet.domain.experience import Beliefs
 from placet.domain.offer_table import Numbers, OfferTable
 from placet.domain.offers import Interval, Offer
 from placet.domain.spec import CapacityType, Objective, Repeat
+from placet.stages.billing import charge, charges
 from placet.stages.filters import UNBOUNDED_RUNTIME_S, Asked, worst_cost_usd
 from placet.stages.learning import Course, beliefs, expected_course, undisturbed
 
@@ -69,8 +70,13 @@ def score(asked: Asked, table: OfferTable) -> Scores:
     spec = asked.spec
     believed = beliefs(asked.experience, table, now_ms=asked.now_ms)
     course = _course(asked, believed)
-    expected_micro = np.maximum(table.price_micro * course.hours, table.minimum_charge_micro * course.attempts)
-    expected_usd: Numbers = expected_micro / 1e6
+    each_micro = charges(
+        table.price_micro,
+        course.hours * 3600.0 / course.attempts,
+        quantum_s=table.billing_quantum_s,
+        least=table.minimum_charge_micro,
+    )
+    expected_usd: Numbers = each_micro * course.attempts / 1e6
     base = _base(asked, expected_usd, believed)
     parts = {str(spec.objective): base, **_preferences(asked, table, base)}
     total: Numbers = base
@@ -85,9 +91,9 @@ def dearest(asked: Asked, believed: Beliefs, total: float) -> Numbers:
     is believed than this; one price for each belief.
 
     Every base grows linearly with the expected cost, the cost with price and hours, the hours with start-up time and
-    losses and with the chance that a start fails. Minimum charges only add to the cost. A score is its base less a
-    tenth of it for each preference that is met, which grows with the base as there are fewer than ten. What is added
-    at last is far more than rounding can do.
+    losses and with the chance that a start fails. Minimum charges and quanta only add to the cost. A score is its base
+    less a tenth of it for each preference that is met, which grows with the base as there are fewer than ten. What is
+    added at last is far more than rounding can do.
     """
     bounds = asked.spec.constraints
     wishes = bool(bounds.providers.preferred) + bool(bounds.regions.preferred) + (bounds.startup_latency_s is not None)
@@ -160,7 +166,7 @@ def cost_interval(asked: Asked, offer: Offer, expected_usd: float) -> Interval:
     runtime = asked.demand.runtime_s
     hourly, least = offer.price_usd_per_hour, offer.minimum_charge_usd
     low_s = runtime.low if runtime is not None else Decimal(0)
-    low = max(hourly * (low_s + offer.startup_s) / 3600, least)
+    low = charge(hourly, low_s + offer.startup_s, quantum_s=offer.billing_quantum_s, least=least)
     likely = max(Decimal(repr(expected_usd)), low)
     return Interval(
         low=_money(low),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from placet.domain.allocations import Handle
-from placet.stages.billing import begun_ms, charge_usd, charges_usd
+from placet.stages.billing import begun_ms, charge_usd, charges
 from tests.support.values import ATTEMPT, NOW_MS
 
 
@@ -39,7 +39,7 @@ def test_time_counts_in_whole_quanta_and_at_least_the_minimum(
     )
     assert str(charge_usd(replace(ATTEMPT, placement=placement), held_ms)) == usd
     held_s = np.array([max(held_ms, 0) / 1000])
-    [same] = charges_usd(float(price), held_s, quantum_s=quantum_s, least_usd=float(least))
+    [same] = charges(float(price), held_s, quantum_s=quantum_s, least=float(least))
     assert same == pytest.approx(float(usd), abs=1e-6)
 
 

@@ -7,14 +7,17 @@ import numpy as np
 import pytest
 
 from placet.domain.experience import Beliefs
+from placet.domain.lessons import History, Lessons
 from placet.domain.offer_table import OfferTable
 from placet.domain.offers import Demand, Interval, Outlook, Ranked
-from placet.domain.spec import CapacityType, Repeat
+from placet.domain.spec import CapacityType, Constraints, Repeat
 from placet.stages import forecast as stage
 from placet.stages.filters import Asked
-from placet.stages.forecast import forecast
+from placet.stages.forecast import assumptions, forecast, grounds
+from placet.stages.histories import run_time
 from placet.stages.learning import SPREAD_TO_NINTH_DECILE, expected_course
 from placet.stages.placement import place
+from placet.stages.sizing import kind_of, size
 from tests.support.values import GPU_OFFER, NOW_MS, OFFER, SPEC
 
 HOUR = Interval(low=Decimal(1800), likely=Decimal(3600), high=Decimal(7200), reason="runs like it")
@@ -132,3 +135,16 @@ def test_the_best_offer_has_an_outlook_and_a_stated_decile_is_believed() -> None
     best = place(Asked(spec=SPEC, demand=Demand(), now_ms=NOW_MS), OfferTable.of([quick]), seed="").ranked[0].outlook
     assert best is not None
     assert best.startup_p90_s == pytest.approx(10 * SPREAD_TO_NINTH_DECILE)
+
+
+@pytest.mark.parametrize("limit_s", [None, Decimal(60)])
+@pytest.mark.parametrize("seconds", [(), (8.0,), (8.0,) * 9])
+def test_no_sentence_is_said_twice(limit_s: Decimal | None, seconds: tuple[float, ...]) -> None:
+    spec = replace(SPEC, constraints=Constraints(runtime_s=limit_s))
+    history = History(run_times_s=seconds, runtime_s=run_time(seconds) if seconds else None)
+    lessons = Lessons(histories={("t", kind_of(spec)): history})
+    demand = size(spec, tenant="t", lessons=lessons)
+    [best] = place(Asked(spec=spec, demand=demand, now_ms=NOW_MS), OfferTable.of([OFFER]), seed="").ranked
+    for told in (grounds(best, demand), assumptions(best, demand, spec.repeat)):
+        assert told
+        assert not [one for one in told if sum(other.endswith(one) for other in told) > 1]

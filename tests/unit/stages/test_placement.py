@@ -174,3 +174,14 @@ def test_versions_compare_as_numbers() -> None:
 
 def test_without_offers_the_refusal_points_at_the_providers() -> None:
     assert "doctor" in refusals(asked(SPEC), OfferTable.of([]))[0].fix
+
+
+def test_a_begun_hour_counts_as_a_whole_where_hours_are_billed() -> None:
+    by_hour = replace(OFFER, id="by-hour", price_usd_per_hour=Decimal(1), billing_quantum_s=3600)
+    by_second = replace(OFFER, id="by-second", price_usd_per_hour=Decimal(2))
+    minute = replace(SPEC, constraints=Constraints(runtime_s=Decimal(60)))
+    asked = Asked(spec=minute, demand=size(minute), now_ms=NOW_MS)
+    first, second = place(asked, OfferTable.of([by_hour, by_second]), seed="").ranked
+    assert (first.offer.id, second.offer.id) == ("by-second", "by-hour")
+    assert 1 <= second.cost_usd.likely <= second.cost_usd.high
+    assert first.cost_usd.likely < Decimal("0.04")
