@@ -109,6 +109,13 @@ class LocalSettings(_Section):
         description="Days for which a workload's checkpoints are kept after their last use; more than any workload "
         "waits between two attempts.",
     )
+    collect_seconds: Seconds = Field(3600.0, description="Longest time for collecting the outputs of one attempt.")
+    output_limit: Bytes | None = Field(
+        None,
+        ge=1,
+        description="Most bytes that the outputs of one attempt may measure together, holes in files counted, such as "
+        "`50GB`; unset, what the disk could hold: what is free and what they take.",
+    )
     log_limit: Bytes = Field(10**9, description="Bytes kept of each log stream of an attempt, such as `1GB`.")
 
 

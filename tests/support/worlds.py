@@ -95,12 +95,13 @@ async def start(
     worker: str = "w1",
     options: ReconcileOptions | None = None,
     through: Callable[[Store], Store] = lambda store: store,
+    artifacts: FileArtifacts | None = None,
 ) -> ControlPlane:
     """A control plane on a database that may hold the work of an earlier one; ``through`` may put faults before it."""
     clock, ids = SystemClock(), RandomIds()
     store = through(make_store(url))
     await store.open()
-    artifacts = FileArtifacts(folder / "artifacts")
+    artifacts = artifacts or FileArtifacts(folder / "artifacts")
     providers = {provider.name: provider}
     market = Market(providers)
     effects = Effects(providers, artifacts, clock)
@@ -144,11 +145,15 @@ async def start(
 
 @asynccontextmanager
 async def control_plane(
-    folder: Path, script: Callable[[Launch], Script], *, slots: int = 1000
+    folder: Path,
+    script: Callable[[Launch], Script],
+    *,
+    slots: int = 1000,
+    artifacts: FileArtifacts | None = None,
 ) -> AsyncIterator[ControlPlane]:
     """A control plane that is shut down properly at the end."""
     provider = ScriptedProvider(SystemClock(), script, slots=slots)
-    plane = await start(f"sqlite:///{folder / 'placet.db'}", folder, provider)
+    plane = await start(f"sqlite:///{folder / 'placet.db'}", folder, provider, artifacts=artifacts)
     try:
         yield plane
     finally:

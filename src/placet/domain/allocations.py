@@ -106,6 +106,7 @@ class Observation:
 
     ``cause`` is set if and only if ``phase`` is ``ENDED``; an ended program with exit code 0 has no cause.
     ``computed`` is true only on positive proof of exit status 0. ``collected`` says that the outputs are final.
+    ``problem`` is what stands in the way of the outputs; where ``collected`` is true as well, it did to the end.
     """
 
     key: str
@@ -127,6 +128,7 @@ class Observation:
     outputs: tuple[FoundOutput, ...] = ()
     missing: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
+    problem: str = ""
     logs: tuple[LogSeal, ...] = ()
     usage: Usage = field(default_factory=Usage)
     evidence: tuple[tuple[str, str], ...] = ()

@@ -182,7 +182,11 @@ MEANINGS: Mapping[Cause, CauseMeaning] = {
         "the program ended well without writing a required output; check its path",
     ),
     Cause.DELIVERY: _meaning(
-        _C.DELIVERY, _F.INFRASTRUCTURE, _R.SAFE, _M.YES, "the outputs were computed but not stored"
+        _C.DELIVERY,
+        _F.INFRASTRUCTURE,
+        _R.SAFE,
+        _M.YES,
+        "the outputs were computed but not stored; the message says why and where they are",
     ),
     Cause.CANCELLED: _meaning(_C.CANCELLED, _F.NOBODY, _R.SAFE, _M.PERHAPS, "`placet retry` submits it again"),
     Cause.STOPPED: _meaning(_C.CANCELLED, _F.NOBODY, _R.SAFE, _M.YES, "the attempt was stopped on request"),

@@ -51,6 +51,9 @@ RUNTIME_MARGIN_MS = 15 * SECOND_MS
 # A workload that only another server can see is offered to it this often.
 ELSEWHERE_RECHECK_MS = 3 * SECOND_MS
 RELEASE_AGAIN_MS = 2 * SECOND_MS
+# On a full disk delivery is tried again this often, for so long after the outputs were collected.
+SPACE_AGAIN_MS = 5 * SECOND_MS
+SPACE_WAIT_MS = 1800 * SECOND_MS
 
 
 def decide(situation: Situation) -> Step:
@@ -135,6 +138,8 @@ def _observation(draft: Draft, seen: Observation, world: World, *, adopted: bool
     draft.put_attempt(tracked.attempt, tracked.events)
     if seen.phase is Phase.GONE:
         _outputs_absent(draft, tracked.attempt, world)
+    if seen.phase is Phase.COLLECTING and attempt.epoch == draft.workload.epoch:
+        draft.obstacle = seen.problem
     if seen.phase is Phase.ENDED and seen.collected and attempt.epoch == draft.workload.epoch:
         draft.last_seen = seen
     # The runner still waits: nobody heard it ask, or the answer died with a server after the grant was on disk.
@@ -206,6 +211,8 @@ def _outputs_absent(draft: Draft, attempt: Attempt, world: World) -> None:
     """What was computed is not there to be delivered; that is believed after the same proof as any absence."""
     if draft.workload.state is not WorkloadState.DELIVERING or attempt.epoch != draft.workload.epoch:
         return
+    if not attempt.final:
+        return  # its tracking counts
     counted = tracking.absent_again(attempt, draft.now_ms)
     draft.put_attempt(counted, ())
     if tracking.absence_proven(counted, world.cards[attempt.provider], attempt.created_ms, draft.now_ms):
@@ -213,7 +220,12 @@ def _outputs_absent(draft: Draft, attempt: Attempt, world: World) -> None:
 
 
 def _delivered(draft: Draft, delivered: Delivered) -> None:
-    if draft.workload.final:
+    attempt = draft.attempt
+    if draft.workload.final or attempt is None:
+        return
+    collected_ms = attempt.finished_ms or draft.now_ms
+    if delivered.no_space and delivered.problem and draft.now_ms - collected_ms < SPACE_WAIT_MS:
+        draft.obstructed(delivered.problem, draft.now_ms + SPACE_AGAIN_MS)
         return
     draft.delivered = delivered.artifacts
     draft.delivery_problem = delivered.problem
@@ -235,12 +247,12 @@ def _next(draft: Draft, situation: Situation) -> list[Effect]:
     workload = draft.workload
     if workload.final:
         return _release(draft, situation)
-    if workload.state is WorkloadState.DELIVERING:
-        return _deliver(draft, situation)
     attempt = draft.attempt
     if attempt is not None and attempt.released_ms is None and _out_of_reach(attempt, situation.world):
         draft.hand_back("its place is served by another server", draft.now_ms + ELSEWHERE_RECHECK_MS)
         return []
+    if workload.state is WorkloadState.DELIVERING:
+        return _deliver(draft, situation)
     if attempt is not None and not attempt.final:
         return _live(draft, attempt, situation)
     if attempt is not None and not draft.concluded:
@@ -347,7 +359,10 @@ def _live(draft: Draft, attempt: Attempt, situation: Situation) -> list[Effect]:
         return [] if "Find" in busy else [Find(attempt=attempt)]
     if attempt.handle is None:
         return [] if "Find" in busy or "Submit" in busy else [Find(attempt=attempt)]
-    if attempt.state is AttemptState.RUNNING and draft.workload.state is WorkloadState.PLACING:
+    if attempt.state is AttemptState.EXITED and attempt.computed:
+        draft.computed()
+        return _deliver(draft, situation)
+    if attempt.state in (AttemptState.RUNNING, AttemptState.EXITED) and draft.workload.state is WorkloadState.PLACING:
         draft.move(WorkloadState.RUNNING)
     effects = _stop_if_needed(draft, attempt, situation)
     if "Observe" not in busy and (situation.adopted or _observe_due(attempt, situation.world)):
@@ -363,8 +378,10 @@ def _observe_due(attempt: Attempt, world: World) -> bool:
 
 
 def _stop_if_needed(draft: Draft, attempt: Attempt, situation: Situation) -> list[Effect]:
+    if attempt.state is AttemptState.EXITED:
+        return _stop_collecting(draft, attempt, situation)
     stop = _stop_failure(draft) or _overrun(draft, attempt) or _moved(draft, attempt, situation)
-    if stop is None or attempt.handle is None or attempt.computed or attempt.state is AttemptState.EXITED:
+    if stop is None or attempt.handle is None or attempt.computed:
         return []
     cancel = Cancel(handle=attempt.handle, grace_s=float(draft.workload.spec.stop_grace_s))
     if attempt.state is not AttemptState.STOPPING:
@@ -372,13 +389,29 @@ def _stop_if_needed(draft: Draft, attempt: Attempt, situation: Situation) -> lis
         draft.intend(IntentVerb.CANCEL, attempt.epoch)
         draft.move_attempt(marked, AttemptState.STOPPING, stop.message)
         return [cancel]
-    # The request may have been lost with its sender; it is idempotent, so it is repeated until the end is seen.
+    return [cancel] if _ask_again(draft, attempt, situation) else []
+
+
+def _ask_again(draft: Draft, attempt: Attempt, situation: Situation) -> bool:
+    """The request may have been lost with its sender; it is idempotent, so it is repeated until the end is seen."""
     asked_ms = attempt.stop_requested_ms or draft.now_ms
     overdue = draft.now_ms - asked_ms > int(draft.workload.spec.stop_grace_s * SECOND_MS) + OBSERVE_EVERY_MS
     if "Cancel" in situation.under_way or not (overdue or situation.adopted):
-        return []
+        return False
     draft.put_attempt(evolve(attempt, stop_requested_ms=draft.now_ms), ())
-    return [cancel]
+    return True
+
+
+def _stop_collecting(draft: Draft, attempt: Attempt, situation: Situation) -> list[Effect]:
+    """The program has ended by itself, and stays what it was; only the collection of its outputs can be stopped."""
+    if _stop_failure(draft) is None or attempt.handle is None:
+        return []
+    cancel = Cancel(handle=attempt.handle, grace_s=0.0)
+    if attempt.desired is not Desired.STOP:
+        draft.intend(IntentVerb.CANCEL, attempt.epoch)
+        draft.put_attempt(evolve(attempt, desired=Desired.STOP, stop_requested_ms=draft.now_ms), ())
+        return [cancel]
+    return [cancel] if _ask_again(draft, attempt, situation) else []
 
 
 def _overrun(draft: Draft, attempt: Attempt) -> Failure | None:
@@ -428,16 +461,39 @@ def _deliver(draft: Draft, situation: Situation) -> list[Effect]:
         return []
     if draft.delivery_over:
         return _verdict(draft, situation)
+    if not attempt.final:
+        return _collect(draft, attempt, situation)
     if "Deliver" in situation.under_way:
         return []
-    if draft.last_seen is None:
+    seen, stop = draft.last_seen, _stop_failure(draft)
+    waits = workload.wake_ms is not None and workload.wake_ms > draft.now_ms
+    if stop is not None and (waits or (seen is not None and seen.problem)):
+        draft.finish(_stopped_state(stop), stop, delivery=DeliveryState.MISSING)
+        return _release(draft, situation)
+    if waits:
+        return []
+    if seen is None:
         return _look_at_outputs(attempt, situation)
-    delivery = deliver(workload.spec, draft.last_seen)
+    delivery = deliver(workload.spec, seen)
     draft.note_delivery(delivery)
     if not delivery.found:
+        draft.delivery_problem = seen.problem or None
         draft.delivery_over = True
         return _verdict(draft, situation)
     return [Deliver(attempt=attempt, found=delivery.found)]
+
+
+def _collect(draft: Draft, attempt: Attempt, situation: Situation) -> list[Effect]:
+    """The program has ended well, and its outputs are being collected: that is watched, and stopped if it must be."""
+    if draft.obstacle:
+        draft.obstructed(draft.obstacle)
+    if attempt.handle is None:
+        return _look_at_outputs(attempt, situation)
+    effects = _stop_collecting(draft, attempt, situation)
+    due = situation.adopted or _observe_due(attempt, situation.world)
+    if due and "Observe" not in situation.under_way:
+        effects.append(Observe(handle=attempt.handle))
+    return effects
 
 
 def _verdict(draft: Draft, situation: Situation) -> list[Effect]:
@@ -446,7 +502,7 @@ def _verdict(draft: Draft, situation: Situation) -> list[Effect]:
     if draft.delivery_problem is not None:
         failure = Failure(cause=Cause.DELIVERY, message=draft.delivery_problem)
         draft.finish(WorkloadState.FAILED, failure, delivery=DeliveryState.MISSING)
-        return []
+        return _release(draft, situation)
     names = {artifact.name for artifact in draft.delivered}
     missing = [output.name for output in spec.outputs if output.required and output.name not in names]
     if attempt is None or not attempt.computed:
@@ -466,6 +522,8 @@ def _release(draft: Draft, situation: Situation) -> list[Effect]:
 
     One whose end was heard of before the answer to its submit has to be found first.
     """
+    if draft.kept_until_ms > draft.now_ms:
+        return []
     busy = situation.under_way
     unreleased = draft.unreleased()
     finds: list[Effect] = [
@@ -495,7 +553,7 @@ def _look_ms(draft: Draft, world: World) -> int | None:
         return min(times)
     quick = attempt.state in (AttemptState.UNKNOWN, AttemptState.STOPPING, AttemptState.INTENDED)
     times.append(now_ms + (LOOK_AGAIN_MS if quick or attempt.absent_reads else world.observe_every_ms))
-    if attempt.handle is None or workload.state is WorkloadState.DELIVERING:
+    if attempt.handle is None or attempt.desired is Desired.STOP:
         times.append(now_ms + LOOK_AGAIN_MS)
     if draft.course is not None:
         times.append(max(draft.course.look_ms, now_ms + LOOK_AGAIN_MS))

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from placet.domain.allocations import Observation
 from placet.domain.decisions import Decision
-from placet.domain.failures import Failure
+from placet.domain.failures import Cause, Failure
 from placet.domain.records import Artifact, Attempt, Event, EventKind, Expect, Intent, Lease, Record, Transition
 from placet.domain.states import (
     INTENT_MOVES,
@@ -25,6 +25,8 @@ from placet.stages.recovery import Again
 
 # The time of the last look at something that did not change is written this often, not at every look.
 OBSERVED_WRITE_MS = 60_000
+# What was computed and could not be delivered stays where it is for so long.
+UNDELIVERED_KEPT_MS = 24 * 3_600_000
 
 
 class Draft:
@@ -36,6 +38,8 @@ class Draft:
         self.worker = worker
         self.now_ms = now_ms
         self.last_seen: Observation | None = None
+        # What was heard to stand in the way of the outputs.
+        self.obstacle = ""
         self.delivered: tuple[Artifact, ...] = ()
         self.delivery_problem: str | None = None
         self.delivery_over = False
@@ -62,6 +66,17 @@ class Draft:
     def concluded(self) -> bool:
         """Has the workload drawn its conclusion from its last attempt, or had none yet?"""
         return self.workload.state in (WorkloadState.ACCEPTED, WorkloadState.WAITING)
+
+    @property
+    def kept_until_ms(self) -> int:
+        """Until when nothing of it may be deleted: somebody may still want what was computed and not delivered."""
+        workload = self.workload
+        failure = workload.failure
+        if not (workload.final and workload.compute_done and failure is not None):
+            return 0
+        if failure.cause not in (Cause.DELIVERY, Cause.DEADLINE):
+            return 0
+        return (workload.finished_ms or self.now_ms) + UNDELIVERED_KEPT_MS
 
     def unreleased(self) -> tuple[Attempt, ...]:
         """Ended attempts that may still hold something at their provider."""
@@ -188,6 +203,14 @@ class Draft:
         lease = Lease(owner=None, epoch=self.workload.lease.epoch)
         self.workload = evolve(self.workload, reason=reason, wake_ms=until_ms, lease=lease)
 
+    def obstructed(self, problem: str, until_ms: int | None = None) -> None:
+        """Say what the delivery waits for, and until when it is not tried again; the owner keeps it."""
+        if problem != self.workload.reason:
+            self.workload = evolve(self.workload, reason=problem)
+            self.tell(EventKind.WAITING, epoch=self.workload.epoch, message=problem)
+        if until_ms is not None:
+            self.workload = evolve(self.workload, wake_ms=until_ms)
+
     def wait_to_retry(self, wait_for: str, again: Again) -> None:
         """Wait for the next attempt's time; the owner keeps it."""
         self.move(WorkloadState.WAITING, message=again.reason)
@@ -272,8 +295,15 @@ class Draft:
         return fresh and evolve(after, observed_ms=seen_ms) == before
 
     def _let_go(self) -> None:
-        """A finished workload keeps its owner while something is to be released, and sleeps for ever after that."""
-        if self.unreleased():
+        """A finished workload keeps its owner while something is to be released, and sleeps for ever after that.
+
+        While nothing may be released it sleeps, and whoever takes it then does it.
+        """
+        kept_ms = self.kept_until_ms
+        if self.unreleased() and kept_ms > self.now_ms:
+            lease = Lease(owner=None, epoch=self.workload.lease.epoch)
+            self.workload = evolve(self.workload, wake_ms=kept_ms, lease=lease)
+        elif self.unreleased():
             self.workload = evolve(self.workload, wake_ms=0)
         else:
             lease = Lease(owner=None, epoch=self.workload.lease.epoch)

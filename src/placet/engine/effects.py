@@ -1,5 +1,6 @@
 """What a decision asked for, done through the ports; each effect comes back as facts. It changes no state itself."""
 
+import errno
 from collections.abc import Mapping, Sequence
 
 from placet.domain.allocations import FoundOutput, Observation, Phase
@@ -122,7 +123,10 @@ class Effects:
                     )
                 )
         except (OSError, ValueError) as error:
-            return Delivered(epoch=attempt.epoch, problem=f"{type(error).__name__}: {error}")
+            no_space = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+            return Delivered(
+                epoch=attempt.epoch, problem=f"{type(error).__name__}: {error}; {_still_at(found)}", no_space=no_space
+            )
         return Delivered(epoch=attempt.epoch, artifacts=tuple(artifacts))
 
     async def _release(self, workload: Workload, attempt: Attempt) -> tuple[Fact, ...]:
@@ -149,6 +153,10 @@ class Effects:
             return
         pieces = (chunk.data async for chunk in provider.logs(attempt.handle, stream, 0))
         await self._artifacts.write(location, pieces)
+
+
+def _still_at(found: Sequence[FoundOutput]) -> str:
+    return "the outputs are still at " + ", ".join(output.location for output in found[:3])
 
 
 def log_location(artifacts: Artifacts, workload: Workload, epoch: int, stream: str) -> str:

@@ -59,11 +59,15 @@ class Found:
 
 @dataclass(frozen=True, kw_only=True)
 class Delivered:
-    """What became of moving the outputs and logs of an attempt into the artifact store."""
+    """What became of moving the outputs and logs of an attempt into the artifact store.
+
+    ``no_space`` says that the problem is a full disk, which passes.
+    """
 
     epoch: int
     artifacts: tuple[Artifact, ...] = ()
     problem: str | None = None
+    no_space: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -422,7 +422,7 @@ class Intake:
             workload = await self._ports.store.find(tenant, workload_id)
             if workload is None:
                 return None
-            if workload.final or workload.compute_done:
+            if workload.final:
                 return StopOutcome(workload=workload, already_final=True, changed=False)
             if workload.desired is Desired.STOP:
                 return StopOutcome(workload=workload, already_final=False, changed=False)

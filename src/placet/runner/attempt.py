@@ -67,6 +67,8 @@ class Attempt:
         self.evidence: Json = {}
         self.logs: Json = {}
         self.delivery: Json = {"outputs": [], "missing": [], "skipped": []}
+        # What stands in the way of the outputs, or did in the end; it says nothing of how the program ended.
+        self.problem = ""
         # Nothing of the end is told before its record is on the disk.
         self.recorded = False
         self.release_wanted = False
@@ -179,6 +181,7 @@ class Attempt:
         }
         if ended:
             document.update(
+                problem=self.problem,
                 cause=self.cause,
                 detail=self.detail,
                 exit_code=self.exit_code,

@@ -6,7 +6,10 @@ Small sets are dealt with at once; anything larger by a child process, so that t
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import signal
+import time
 
 from placet.runner import causes
 from placet.runner.records import read_record, write_record
@@ -30,6 +33,12 @@ PIECE_BYTES = 1024 * 1024
 ENTRIES_MAX = 1_000_000
 TRIES_MAX = 5
 TRY_AGAIN_S = 0.2
+TRY_AGAIN_MOST_S = 10.0
+# So long outputs of a program that ended well wait for room on a full disk.
+WAIT_FOR_SPACE_S = 1800.0
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+# The exit status of a collecting child that found no room.
+STATUS_NO_SPACE = 2
 
 
 class Collecting:
@@ -46,39 +55,76 @@ class Collecting:
             return
         manifest = read_record(attempt.path("outputs.json"))
         if manifest is None:
+            settings = self._world.settings
+            limit_s = settings.collect_limit_s
             attempt.enter(causes.COLLECTING)
             self._world.changed(attempt)
             try:
-                manifest = collect(attempt.folder, attempt.launch.outputs, AT_ONCE_ENTRIES, AT_ONCE_BYTES)
+                outputs = attempt.launch.outputs
+                manifest = collect(attempt.folder, outputs, AT_ONCE_ENTRIES, AT_ONCE_BYTES, settings.output_bytes)
             except (TooMuch, OSError):
-                self._fork(attempt, 1)
+                overdue = f"collecting took longer than {limit_s:g} s (local.collect_seconds)"
+                attempt.timers["collect_limit"] = self._world.loop.later(limit_s, lambda: self.stop(attempt, overdue))
+                self._fork(attempt, _Tries())
                 return
         self._finish(attempt, manifest)
 
-    def _fork(self, attempt: Attempt, tries: int) -> None:
-        outputs = attempt.launch.outputs
-        try:
-            attempt.errand_pid = fork_call(lambda: _collect_all(attempt.folder, outputs))
-        except OSError:
-            self._collected(attempt, tries)
+    def stop(self, attempt: Attempt, why: str) -> None:
+        """Give up collecting; what was to be collected stays where it is until the attempt is released."""
+        if attempt.phase != causes.COLLECTING:
             return
-        self._world.loop.child(attempt.errand_pid, lambda _status, _usage: self._collected(attempt, tries))
+        if attempt.errand_pid:
+            # It is not reaped before its number is forgotten, so the number is still its own.
+            with contextlib.suppress(OSError):
+                os.kill(attempt.errand_pid, signal.SIGKILL)
+            attempt.errand_pid = 0
+        self._give_up(attempt, why)
 
-    def _collected(self, attempt: Attempt, tries: int) -> None:
+    def _fork(self, attempt: Attempt, tries: _Tries) -> None:
+        outputs, output_bytes = attempt.launch.outputs, self._world.settings.output_bytes
+        try:
+            pid = fork_call(lambda: _collect_all(attempt.folder, outputs, output_bytes))
+        except OSError:
+            self._again(attempt, tries, "")
+            return
+        attempt.errand_pid = pid
+        self._world.loop.child(pid, lambda status, _usage: self._collected(attempt, pid, status, tries))
+
+    def _collected(self, attempt: Attempt, pid: int, status: int, tries: _Tries) -> None:
+        if attempt.errand_pid != pid:
+            return
         attempt.errand_pid = 0
         manifest = read_record(attempt.path("outputs.json"))
-        if manifest is None and tries < TRIES_MAX:
-            # A full disk or a crowded machine passes.
-            pause_s = TRY_AGAIN_S * 4.0 ** (tries - 1)
-            attempt.timers["collect"] = self._world.loop.later(pause_s, lambda: self._fork(attempt, tries + 1))
+        if manifest is not None:
+            self._finish(attempt, manifest)
             return
-        if manifest is None:
-            attempt.note("collection_failed", f"no manifest after {tries} tries; the supervisor's log says why")
-            missing = [output.name for output in attempt.launch.outputs]
-            manifest = {"outputs": [], "missing": missing, "skipped": []}
-        self._finish(attempt, manifest)
+        no_space = os.WIFEXITED(status) and os.WEXITSTATUS(status) == STATUS_NO_SPACE
+        self._again(attempt, tries, "no space left on the disk for the outputs" if no_space else "")
+
+    def _again(self, attempt: Attempt, tries: _Tries, problem: str) -> None:
+        """A full disk or a crowded machine passes; what a failed program left is not worth a long wait."""
+        tries.count += 1
+        waits = bool(problem) and attempt.exit_code == 0 and time.monotonic() - tries.began_s < WAIT_FOR_SPACE_S
+        if not waits and tries.count >= TRIES_MAX:
+            self._give_up(attempt, problem or f"collecting failed {tries.count} times; the supervisor's log says why")
+            return
+        if problem and problem != attempt.problem:
+            attempt.problem = problem
+            attempt.sequence += 1
+            self._world.changed(attempt)
+        pause_s = min(TRY_AGAIN_S * 4.0 ** min(tries.count - 1, 10), TRY_AGAIN_MOST_S)
+        attempt.timers["collect"] = self._world.loop.later(pause_s, lambda: self._fork(attempt, tries))
+
+    def _give_up(self, attempt: Attempt, problem: str) -> None:
+        attempt.note("collection_failed", problem)
+        missing = [output.name for output in attempt.launch.outputs]
+        self._finish(attempt, {"outputs": [], "missing": missing, "skipped": [], "problem": problem})
 
     def _finish(self, attempt: Attempt, manifest: Json) -> None:
+        attempt.cancel_timers()
+        attempt.problem = str(manifest.pop("problem", ""))
+        if attempt.problem:
+            attempt.problem += f"; the files are still in {attempt.folder}"
         attempt.delivery = manifest
         self._end(attempt)
 
@@ -88,18 +134,34 @@ class Collecting:
         self._ended(attempt)
 
 
-def collect(folder: str, outputs: list[Output], entries_max: int, bytes_max: int) -> Json:
-    """Collect and write the manifest; raises ``TooMuch`` before anything was touched when a bound is passed."""
+class _Tries:
+    """How often and since when one collection was tried."""
+
+    def __init__(self) -> None:
+        self.began_s = time.monotonic()
+        self.count = 0
+
+
+def collect(folder: str, outputs: list[Output], entries_max: int, bytes_max: int, output_bytes: int = 0) -> Json:
+    """Collect and write the manifest; raises ``TooMuch`` before anything was touched when a bound is passed.
+
+    Outputs that measure more than ``output_bytes`` together (0: than the disk could hold, so that holes are not
+    hashed for hours) are left alone; the manifest then has a ``problem``. Raises ``OSError`` for a full disk.
+    """
     plans = []
     skipped: list[Json] = []
-    total = 0
+    total = on_disk = 0
     for output in outputs:
         walk = Walk(os.path.join(folder, output.root), output.pattern, entries_max)
         total += sum(found.size_bytes for found in walk.files)
-        if total > bytes_max:
-            raise TooMuch
+        on_disk += sum(found.disk_bytes for found in walk.files)
         plans.append((output, walk.files))
         skipped += [{"output": output.name, **item} for item in walk.skipped]
+    problem = _too_large(folder, total, on_disk, output_bytes)
+    if problem:
+        return _refused(folder, outputs, problem)
+    if total > bytes_max:
+        raise TooMuch
     taking = _Taking(folder, skipped)
     for output, files in plans:
         taking.take_all(output, files)
@@ -108,8 +170,34 @@ def collect(folder: str, outputs: list[Output], entries_max: int, bytes_max: int
     return manifest
 
 
-def _collect_all(folder: str, outputs: list[Output]) -> None:
-    collect(folder, outputs, ENTRIES_MAX, 2**62)
+def _too_large(folder: str, total: int, on_disk: int, output_bytes: int) -> str:
+    """Files without holes measure what they take on the disk, give or take a block each: those are never too large."""
+    if output_bytes:
+        limit, what = output_bytes, "than local.output_limit allows"
+    else:
+        facts = os.statvfs(folder)
+        limit, what = facts.f_bavail * facts.f_frsize + on_disk, "than the disk could hold"
+    if total <= limit or (not output_bytes and total <= AT_ONCE_BYTES):
+        return ""
+    return f"the outputs measure {total} bytes together, holes counted, which is more {what} ({limit})"
+
+
+def _refused(folder: str, outputs: list[Output], problem: str) -> Json:
+    manifest = {"outputs": [], "missing": [output.name for output in outputs], "skipped": [], "problem": problem}
+    write_record(os.path.join(folder, "outputs.json"), manifest)
+    return manifest
+
+
+def _collect_all(folder: str, outputs: list[Output], output_bytes: int) -> None:
+    """What the child does. It ends by itself when there is no room: that is for its parent to judge."""
+    try:
+        collect(folder, outputs, ENTRIES_MAX, 2**62, output_bytes)
+    except TooMuch:
+        _refused(folder, outputs, f"the outputs are more than {ENTRIES_MAX} files and folders")
+    except OSError as error:
+        if error.errno in NO_SPACE:
+            os._exit(STATUS_NO_SPACE)
+        raise
 
 
 class _Taking:
@@ -155,6 +243,8 @@ class _Taking:
             if identity not in self._taken:
                 self._taken[identity] = _take(root, found, self._target, len(self._taken))
         except OSError as error:
+            if error.errno in NO_SPACE:
+                raise  # the file is there: only its collection is wanting
             return str(error)
         self.outputs.append({"name": output.name, "path": found.path, **self._taken[identity]})
         return None
@@ -174,6 +264,9 @@ def _take(root: int, found: Found, target: str, number: int) -> Json:
             file = os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             try:
                 size, digest = _copy(source, file)
+            except OSError:
+                os.unlink(kept)  # half a copy on a full disk is in the way of everything else
+                raise
             finally:
                 os.close(file)
     finally:

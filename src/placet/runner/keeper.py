@@ -197,6 +197,8 @@ class Keeper:
         elif attempt.phase in (causes.ACCEPTED, causes.ENVIRONMENT, causes.INPUTS):
             self._preparing.abandon(attempt)
             self._running.end_unstarted(attempt, cause, reason + " before it began")
+        elif attempt.phase == causes.COLLECTING and cause == causes.CAUSE_STOPPED:
+            self._collecting.stop(attempt, f"collecting was {reason}")
 
     def _exited(self, attempt: Attempt) -> None:
         if attempt.launch.checkpoints:

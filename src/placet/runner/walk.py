@@ -29,11 +29,13 @@ class TooMuch(Exception):
 class Found:
     """One regular file, by the parts of its path below the root."""
 
-    __slots__ = ("parts", "size_bytes")
+    __slots__ = ("disk_bytes", "parts", "size_bytes")
 
-    def __init__(self, parts: tuple[str, ...], size_bytes: int) -> None:
+    def __init__(self, parts: tuple[str, ...], size_bytes: int, disk_bytes: int) -> None:
         self.parts = parts
         self.size_bytes = size_bytes
+        # What it takes on the disk; holes take nothing.
+        self.disk_bytes = disk_bytes
 
     @property
     def path(self) -> str:
@@ -116,7 +118,7 @@ class Walk:
         elif len(self.files) >= FILES_MAX:
             self._skip(parts, "is one file too many")
         else:
-            self.files.append(Found(parts, entry.st_size))
+            self.files.append(Found(parts, entry.st_size, entry.st_blocks * 512))
 
     def _skip(self, parts: tuple[str, ...], reason: str) -> None:
         if len(self.skipped) < SKIPPED_MAX:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 PATH_DEFAULT = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 CHECKPOINT_DAYS = 30.0
 BUILD_LIMIT_S = 1800.0
+COLLECT_LIMIT_S = 3600.0
 
 
 class Settings:
@@ -36,6 +37,9 @@ class Settings:
         self.build_env: dict[str, str] = {}
         self.build_limit_s = BUILD_LIMIT_S
         self.checkpoint_days = CHECKPOINT_DAYS
+        self.collect_limit_s = COLLECT_LIMIT_S
+        # 0: what the disk could hold.
+        self.output_bytes = 0
 
     def configure(self, document: Json) -> None:
         """Take over what is named in the document."""
@@ -46,6 +50,8 @@ class Settings:
             self.build_env = {str(name): str(value) for name, value in document["build_env"].items()}
         self.build_limit_s = float(document.get("build_limit_s") or self.build_limit_s)
         self.checkpoint_days = float(document.get("checkpoint_days") or self.checkpoint_days)
+        self.collect_limit_s = float(document.get("collect_limit_s") or self.collect_limit_s)
+        self.output_bytes = int(document.get("output_bytes") or 0)
 
 
 class World:

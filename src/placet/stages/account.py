@@ -35,6 +35,11 @@ class _View:
         """Attempts that may have something at a provider that runs or costs."""
         return tuple(attempt for attempt in self.record.attempts if attempt.state in ATTEMPT_LIVE)
 
+    @property
+    def collecting(self) -> bool:
+        """Has the program of everything that is live ended, so that only its outputs are dealt with?"""
+        return bool(self.live) and all(attempt.state is _A.EXITED for attempt in self.live)
+
     def seqs(self, *kinds: EventKind, to_state: str | None = None) -> tuple[int, ...]:
         """The newest three events that bear on an answer."""
         found = [
@@ -151,6 +156,9 @@ def _safe_to_retry(view: _View) -> Answer:
     events = view.seqs(EventKind.ATTEMPT_MOVED, EventKind.INTENT_SETTLED, EventKind.RESULT)
     if view.live:
         states = ", ".join(f"attempt {attempt.epoch} is {attempt.state}" for attempt in view.live)
+        if view.collecting:
+            why = f"{states}: its program has ended and its outputs are being collected; Placet itself goes on with it"
+            return view.answer(question, Truth.NO, why, events)
         return view.answer(question, Truth.NO, f"{states}; a second copy could run", events)
     if not view.record.workload.final:
         return view.answer(question, Truth.NO, "Placet itself goes on with it", events)
@@ -160,7 +168,9 @@ def _safe_to_retry(view: _View) -> Answer:
 def _duplicates(view: _View) -> Answer:
     question = Question.RETRY_DUPLICATES
     events = view.seqs(EventKind.ATTEMPT_MOVED, EventKind.RESULT)
-    if view.live:
+    if view.collecting and not view.record.workload.compute_done:
+        return view.answer(question, Truth.YES, "its program has ended; another run would be a second one", events)
+    if view.live and not view.collecting:
         return view.answer(question, Truth.YES, "an attempt may be running and costing now", events)
     if view.record.workload.compute_done:
         spent = sum(attempt.cost_usd for attempt in view.record.attempts)
@@ -180,7 +190,8 @@ def _computed_not_delivered(view: _View) -> Answer:
     if delivered and workload.final:
         return view.answer(question, Truth.NO, f"delivery is {workload.delivery}", events)
     if workload.state is WorkloadState.DELIVERING:
-        return view.answer(question, Truth.YES, "the outputs are being delivered", events)
+        why = f"delivery waits: {workload.reason}" if workload.reason else "the outputs are being delivered"
+        return view.answer(question, Truth.YES, why, events)
     return view.answer(question, Truth.YES, f"delivery is {workload.delivery}", events)
 
 

@@ -40,7 +40,9 @@ CARD = ContractCard(
 
 @dataclass(frozen=True, kw_only=True)
 class Script:
-    """What one attempt does once it has its permit. ``hold`` keeps it running until ``let_go`` or a cancel."""
+    """What one attempt does once it has its permit. ``hold`` keeps it running until ``let_go`` or a cancel, and
+    ``hold_outputs`` keeps its outputs from being collected so long. ``problem`` is what becomes of the outputs.
+    """
 
     cause: Cause | None = None
     exit_code: int | None = 0
@@ -48,6 +50,8 @@ class Script:
     missing: tuple[str, ...] = ()
     logs: tuple[tuple[str, bytes], ...] = ()
     hold: bool = False
+    hold_outputs: bool = False
+    problem: str = ""
     refuse: bool = False
     deny: bool = False
     lose_reply: bool = False
@@ -174,7 +178,13 @@ class ScriptedProvider:
         now_ms = self._clock.now_ms()
         held.seen = replace(held.seen, phase=Phase.RUNNING, started_ms=now_ms)
         self._tell(held)
-        if not held.script.hold:
+        if held.script.hold_outputs:
+            done = held.script.cause is None
+            held.seen = replace(
+                held.seen, phase=Phase.COLLECTING, exit_code=held.script.exit_code, computed=done, ended_ms=now_ms
+            )
+            self._tell(held)
+        elif not held.script.hold:
             self._end(held, held.script, "")
 
     def let_go(self, key: str) -> None:
@@ -199,6 +209,7 @@ class ScriptedProvider:
             ended_ms=self._clock.now_ms(),
             outputs=script.outputs,
             missing=script.missing,
+            problem=script.problem,
             logs=tuple(
                 LogSeal(stream=stream, bytes_total=len(data), bytes_kept=len(data)) for stream, data in script.logs
             ),
@@ -213,7 +224,9 @@ class ScriptedProvider:
     async def cancel(self, handle: Handle, grace_s: float) -> None:
         del grace_s
         held = self.allocations.get(handle.key)
-        if held is not None and held.seen.phase is not Phase.ENDED:
+        if held is not None and held.seen.phase is Phase.COLLECTING:
+            self._end(held, replace(held.script, outputs=(), problem="collecting was stopped on request"), "")
+        elif held is not None and held.seen.phase is not Phase.ENDED:
             self._end(held, replace(held.script, cause=Cause.STOPPED, exit_code=None, outputs=()), "stopped")
 
     async def release(self, handle: Handle) -> bool:

@@ -1,7 +1,9 @@
 """Collection of outputs from a folder that a hostile program has prepared."""
 
+import errno
 import hashlib
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from placet.runner.collect import collect
 from placet.runner.launch import Output
 from placet.runner.walk import TooMuch, Walk
+from tests.support.missing import missing
 
 
 def attempt(tmp_path: Path, **files: str) -> Path:
@@ -146,3 +149,45 @@ def test_no_pattern_breaks_the_walk(parts: list[str]) -> None:
         pattern = "/".join(part for part in "/".join(parts).split("/") if part not in ("", ".", ".."))
         for found in Walk(folder, pattern, 100).files:
             assert found.path == "a/b"
+
+
+def test_holes_beyond_what_the_disk_could_hold_are_not_hashed(tmp_path: Path) -> None:
+    folder = attempt(tmp_path)
+    facts = os.statvfs(tmp_path)
+    path = folder / "work" / "holes"
+    path.touch()
+    try:
+        os.truncate(path, facts.f_bavail * facts.f_frsize * 2)
+    except OSError as error:
+        missing(f"this file system has no files so long: {error}")
+    manifest = collect(str(folder), [output("holes")], 100, 2**62)
+    assert "holes counted" in manifest["problem"]
+    assert "the disk could hold" in manifest["problem"]
+    assert (manifest["outputs"], manifest["missing"]) == ([], ["x"])
+    assert path.exists()
+
+
+def test_the_limit_of_the_settings_holds(tmp_path: Path) -> None:
+    folder = attempt(tmp_path, a="content")
+    assert "local.output_limit" in collect(str(folder), [output("a")], 100, 2**62, 6)["problem"]
+    (folder / "outputs.json").unlink()
+    assert "problem" not in collect(str(folder), [output("a")], 100, 2**62, 7)
+
+
+def test_a_full_disk_is_no_missing_output(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(disk)], check=False).returncode != 0:
+        missing("only root may mount a small disk")
+    try:
+        folder = attempt(disk, a="x" * 150_000)
+        # A second name asks for a copy, for which there is no room.
+        os.link(folder / "work" / "a", folder / "work" / "b")
+        with pytest.raises(OSError, match="No space left") as caught:
+            collect(str(folder), [output("a")], 100, 2**62)
+        assert caught.value.errno == errno.ENOSPC
+        assert (folder / "work" / "a").stat().st_size == 150_000
+        assert not list((folder / "collected").iterdir()), "half a copy is in nobody's way"
+        assert not (folder / "outputs.json").exists()
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)

@@ -42,6 +42,10 @@ class _Section(Protocol):
     @property
     def checkpoint_days(self) -> float: ...
     @property
+    def collect_seconds(self) -> float: ...
+    @property
+    def output_limit(self) -> int | None: ...
+    @property
     def log_limit(self) -> int: ...
 
 
@@ -74,6 +78,8 @@ def local_provider(settings: _Settings, clock: Clock) -> LocalProvider:
         use_sandbox=section.sandbox != "none",
         supervisor_idle_s=section.supervisor_idle_seconds,
         checkpoint_days=section.checkpoint_days,
+        collect_limit_s=section.collect_seconds,
+        output_bytes=section.output_limit,
         log_bytes=section.log_limit,
         allowed_hosts=settings.inputs.allowed_private_hosts,
     )

@@ -38,6 +38,8 @@ class LocalOptions:
     use_sandbox: bool = True
     supervisor_idle_s: float = 600.0
     checkpoint_days: float = 30.0
+    collect_limit_s: float = 3600.0
+    output_bytes: int | None = None
     log_bytes: int = 64 * 1024 * 1024
     allowed_hosts: tuple[str, ...] = ()
     path: str | None = None

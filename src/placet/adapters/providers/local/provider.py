@@ -189,6 +189,8 @@ class LocalProvider:
             },
             path=options.path or environment.get("PATH") or PATH_FALLBACK,
             checkpoint_days=options.checkpoint_days,
+            collect_limit_s=options.collect_limit_s,
+            output_bytes=options.output_bytes,
             python=options.python,
             uv=options.uv or machine.uv(),
             build_env={**machine.build_environment(environment), **options.build_env},

@@ -120,6 +120,7 @@ def observation(document: Json, source: str, now_ms: int) -> Observation:
         outputs=tuple(_output(each) for each in document.get("outputs") or ()),
         missing=tuple(document.get("missing") or ()),
         skipped=tuple(f"{each['path']}: {each['reason']}" for each in document.get("skipped") or ()),
+        problem=document.get("problem") or "",
         logs=tuple(_seal(name, each) for name, each in document["logs"].items() if each["sealed"]),
         usage=Usage(
             cpu_s=usage.get("cpu_s"),

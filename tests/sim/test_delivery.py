@@ -1,0 +1,165 @@
+"""What was computed and cannot be delivered is kept, tried again and told as two facts; collection can be stopped."""
+
+import hashlib
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from placet.adapters.ambient import SystemClock
+from placet.adapters.artifacts.files import FileArtifacts
+from placet.domain.account import Question, Truth
+from placet.domain.allocations import FoundOutput
+from placet.domain.failures import Cause
+from placet.domain.records import EventKind, Record
+from placet.domain.spec import Constraints, Output, Spec
+from placet.domain.states import AttemptState, DeliveryState, WorkloadState
+from placet.engine import decide, draft
+from placet.testing.scripted import Script
+from tests.support.missing import missing
+from tests.support.worlds import TENANT, ControlPlane, always, control_plane, process
+
+W, A = WorkloadState, AttemptState
+SIZE = 64 * 1024
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk with room for nothing."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(disk)], check=False)
+    if mounted.returncode != 0:
+        missing("only root may mount a small disk")
+    try:
+        subprocess.run(["dd", "if=/dev/zero", f"of={disk / 'filler'}", "bs=4k"], check=False, capture_output=True)
+        yield disk
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def computed(tmp_path: Path) -> FoundOutput:
+    """An output that an attempt left."""
+    file = tmp_path / "o"
+    file.write_bytes(b"x" * SIZE)
+    digest = hashlib.sha256(b"x" * SIZE).hexdigest()
+    return FoundOutput(name="o", path="o", size_bytes=SIZE, sha256=digest, location=str(file))
+
+
+def with_output(**fields: object) -> Spec:
+    return process(outputs=(Output(name="o", path="o"),), **fields)
+
+
+async def until_waiting(plane: ControlPlane, workload_id: str) -> Record:
+    def holds(record: Record) -> bool:
+        return record.workload.state is W.DELIVERING and "No space left" in record.workload.reason
+
+    return await plane.until(workload_id, holds, "the delivery waits for space")
+
+
+async def test_a_full_disk_delays_the_delivery(
+    tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decide, "SPACE_AGAIN_MS", 50)
+    found = computed(tmp_path)
+    artifacts = FileArtifacts(small_disk / "artifacts")
+    async with control_plane(tmp_path, always(Script(outputs=(found,))), artifacts=artifacts) as plane:
+        workload_id = await plane.submit(with_output())
+        record = await until_waiting(plane, workload_id)
+        assert record.workload.compute_done
+        assert not plane.provider.allocations[record.attempts[0].key].released
+        (small_disk / "filler").unlink()
+        record = await plane.finished(workload_id)
+        assert record.workload.state is W.SUCCEEDED
+        assert record.workload.delivery is DeliveryState.COMPLETE
+
+
+async def test_what_finds_no_room_to_the_end_is_kept(
+    tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decide, "SPACE_AGAIN_MS", 20)
+    monkeypatch.setattr(decide, "SPACE_WAIT_MS", 100)
+    artifacts = FileArtifacts(small_disk / "artifacts")
+    found = computed(tmp_path)
+    async with control_plane(tmp_path, always(Script(outputs=(found,))), artifacts=artifacts) as plane:
+        workload_id = await plane.submit(with_output())
+        record = await plane.finished(workload_id)
+        workload = record.workload
+        assert (workload.state, workload.compute_done, workload.delivery) == (W.FAILED, True, DeliveryState.MISSING)
+        assert workload.failure is not None
+        assert workload.failure.cause is Cause.DELIVERY
+        assert found.location in workload.failure.message
+        assert record.attempts[0].released_ms is None
+        assert workload.lease.owner is None, "no server stays for it"
+        assert workload.wake_ms == (workload.finished_ms or 0) + draft.UNDELIVERED_KEPT_MS
+        assert not plane.provider.allocations[record.attempts[0].key].released
+
+
+async def test_a_cancel_ends_the_wait_for_room(tmp_path: Path, small_disk: Path) -> None:
+    artifacts = FileArtifacts(small_disk / "artifacts")
+    script = Script(outputs=(computed(tmp_path),))
+    async with control_plane(tmp_path, always(script), artifacts=artifacts) as plane:
+        workload_id = await plane.submit(with_output())
+        await until_waiting(plane, workload_id)
+        await plane.intake.cancel(TENANT, workload_id, actor="test")
+        record = await plane.finished(workload_id)
+        assert record.workload.state is W.CANCELLED
+        assert record.workload.compute_done
+
+
+async def test_what_was_kept_long_enough_is_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(draft, "UNDELIVERED_KEPT_MS", 300)
+    async with control_plane(tmp_path, always(Script(missing=("o",), problem="no space left"))) as plane:
+        workload_id = await plane.submit(with_output())
+        record = await plane.finished(workload_id)
+        assert record.workload.failure is not None
+        assert record.workload.failure.cause is Cause.DELIVERY
+        assert record.workload.failure.message == "no space left"
+        record = await plane.until(workload_id, lambda record: record.attempts[0].released_ms is not None, "released")
+        assert (record.attempts[0].released_ms or 0) >= (record.workload.finished_ms or 0) + 300
+
+
+@pytest.mark.parametrize("exit_code", [0, 1])
+async def test_a_cancel_stops_the_collection(tmp_path: Path, exit_code: int) -> None:
+    script = Script(hold_outputs=True, exit_code=exit_code, cause=Cause.EXIT_CODE if exit_code else None)
+    async with control_plane(tmp_path, always(script)) as plane:
+        workload_id = await plane.submit(with_output())
+        state = W.RUNNING if exit_code else W.DELIVERING
+        record = await plane.until(workload_id, lambda record: record.workload.state is state, "collecting")
+        assert record.attempts[0].state is A.EXITED
+        assert record.workload.compute_done is (exit_code == 0)
+        told = await plane.queries.account(TENANT, workload_id)
+        assert told is not None
+        answer = next(answer for answer in told.answers if answer.question is Question.SAFE_TO_RETRY)
+        assert answer.answer is Truth.NO
+        assert "its program has ended" in answer.why
+        assert "second copy" not in answer.why
+        await plane.intake.cancel(TENANT, workload_id, actor="test")
+        record = await plane.finished(workload_id)
+        assert record.workload.state is W.CANCELLED
+        assert record.workload.compute_done is (exit_code == 0)
+        assert record.attempts[0].state is A.COLLECTED
+        assert record.attempts[0].exit_code == exit_code
+
+
+async def test_a_deadline_stops_the_collection_and_keeps_what_was_computed(tmp_path: Path) -> None:
+    async with control_plane(tmp_path, always(Script(hold_outputs=True))) as plane:
+        deadline_ms = SystemClock().now_ms() + 500
+        workload_id = await plane.submit(with_output(constraints=replace(Constraints(), deadline_ms=deadline_ms)))
+        record = await plane.finished(workload_id)
+        assert record.workload.state is W.EXPIRED
+        assert record.workload.compute_done
+        assert record.attempts[0].released_ms is None
+
+
+async def test_a_collection_that_ends_is_delivered(tmp_path: Path) -> None:
+    async with control_plane(tmp_path, always(Script(hold_outputs=True, outputs=(computed(tmp_path),)))) as plane:
+        workload_id = await plane.submit(with_output())
+        record = await plane.until(workload_id, lambda record: record.workload.state is W.DELIVERING, "collecting")
+        plane.provider.let_go(record.attempts[0].key)
+        record = await plane.finished(workload_id)
+        assert record.workload.state is W.SUCCEEDED
+        moves = [event.to_state for event in await plane.store.events(workload_id) if event.kind is EventKind.MOVED]
+        assert moves[-2:] == [W.DELIVERING, W.SUCCEEDED]
