@@ -10,9 +10,10 @@ import pytest
 from placet.adapters.store import make_store
 from placet.domain.allocations import Launch
 from placet.domain.experience import Level
+from placet.domain.failures import Cause
 from placet.domain.lessons import Lessons
 from placet.domain.records import WAITS_FOR_CAPACITY, Record, Transition
-from placet.domain.spec import RetryPolicy
+from placet.domain.spec import Repeat, RetryPolicy
 from placet.domain.states import WorkloadState
 from placet.engine.decide import CAPACITY_RECHECK_MS
 from placet.engine.memory import LATE_MS, READ_EVERY_S, Memory
@@ -176,3 +177,19 @@ async def test_an_equal_workload_is_expected_to_take_as_long(tmp_path: Path) -> 
         assert "2 equal workloads took" in " ".join(record.attempts[0].placement.reasons)
         stranger = await plane.intake.estimate("other", process())
         assert stranger.demand.runtime_s is None
+
+
+@pytest.mark.parametrize(("repeat", "taught"), [(Repeat.SAFE, True), (Repeat.RESUMABLE, False)])
+async def test_a_run_that_went_on_from_a_lost_one_teaches_no_run_time(
+    tmp_path: Path, repeat: Repeat, taught: bool
+) -> None:
+    def first_is_lost(launch: Launch) -> Script:
+        return Script(cause=Cause.LOST, exit_code=None) if launch.tag.epoch == 1 else Script()
+
+    spec = process(repeat=repeat, retry=RetryPolicy(backoff_s=Decimal("0.01")))
+    async with control_plane(tmp_path, first_is_lost) as plane:
+        record = await plane.finished(await plane.submit(spec))
+        assert [attempt.computed for attempt in record.attempts] == [False, True]
+        await knows(plane, 2)
+        estimate = await plane.intake.estimate(TENANT, spec)
+        assert (estimate.demand.runtime_s is not None) is taught

@@ -33,7 +33,8 @@ def show_result(result: "ResultView", say: Callable[[str], None]) -> None:
         f"{format_duration_ms(timing.last_run_ms)} running" if timing.last_run_ms is not None else "",
     ]
     say("  took     " + ", ".join(part for part in parts if part))
-    say(f"  cost     {format_money(Decimal(result.cost.total_usd))}" + _wasted(result))
+    most = "at most " if result.cost.at_most else ""
+    say(f"  cost     {most}{format_money(Decimal(result.cost.total_usd))}" + _wasted(result))
     for output in result.outputs[:OUTPUTS_SHOWN]:
         say(f"  output   {output.path}  {format_bytes(output.size_bytes)}  sha256 {output.sha256[:16]}…")
     if len(result.outputs) > OUTPUTS_SHOWN:
