@@ -89,6 +89,7 @@ def test_the_inline_form_runs_and_hands_back(place: Place) -> None:
     assert "to stderr\n" in stderr
     assert "succeeded" in stderr
     assert "out.jsonl  9 B" in stderr
+    assert "placet: outputs: complete, 1 file of 9 B\n" in stderr
     assert not answers(place.socket)
 
 

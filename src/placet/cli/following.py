@@ -172,6 +172,8 @@ class Follower:
         message = f": {one_line(event.message)}" if event.message else ""
         if event.kind in TOLD and event.to_state != "stop":
             note(f"placet: {event.to_state or 'waiting'}{attempt}{message}", style="dim")
+        elif event.kind == "delivery.outputs":  # many small files take a while to be kept
+            note(f"placet: outputs{attempt}{message}", style="dim")
         elif event.to_state in TOLD_OF_ATTEMPTS or event.kind == "attempt.permit_refused":
             note(f"placet: attempt {event.epoch} {event.to_state or 'refused'}{message}", style="yellow")
 

@@ -17,6 +17,7 @@ from placet.domain.states import (
     WorkloadState,
     advance,
 )
+from placet.domain.units import format_bytes
 from placet.domain.values import evolve
 from placet.stages import result, tracking
 from placet.stages.course import Course
@@ -237,8 +238,11 @@ class Draft:
         """What is there of the declared outputs."""
         if self.workload.delivery is not delivery.state:
             self.workload = evolve(self.workload, delivery=delivery.state)
+            count = len(delivery.found)
+            size = format_bytes(sum(found.size_bytes for found in delivery.found))
+            found = f", {count} {'file' if count == 1 else 'files'} of {size}" if count else ""
             missing = f", missing: {', '.join(delivery.missing)}" if delivery.missing else ""
-            self.tell(EventKind.OUTPUTS, epoch=self.workload.epoch, message=f"{delivery.state}{missing}")
+            self.tell(EventKind.OUTPUTS, epoch=self.workload.epoch, message=f"{delivery.state}{found}{missing}")
 
     def finish(self, state: WorkloadState, failure: Failure | None, *, delivery: DeliveryState | None = None) -> None:
         """The verdict, with its result; both are written once and flushed."""
