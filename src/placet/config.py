@@ -94,7 +94,10 @@ class LocalSettings(_Section):
         Decimal(0), description="US dollars per hour that an attempt on this machine counts as."
     )
     sandbox: Literal["auto", "none", "bubblewrap"] = Field(
-        "auto", description="How attempts are shut in: bubblewrap, nothing, or what is there."
+        "auto",
+        description="Which programs bubblewrap shuts in (data folder hidden, rest read-only). `auto`: where it "
+        "works, those of specs with inputs or outputs below `/outputs`; others may read the data folder and its token. "
+        "`bubblewrap`: all, else none is started. `none`: none.",
     )
     cgroup: Literal["auto", "off"] = Field(
         "auto", description="Use control groups for limits where they can be written."

@@ -446,6 +446,27 @@ def answering(home: Path, answer: bytes) -> Iterator[socket.socket]:
         thread.join(timeout=10)
 
 
+@pytest.mark.parametrize(
+    ("sandbox", "works", "state", "found"),
+    [
+        ("auto", True, "off", "only with inputs, or outputs below /outputs, is a program shut in; others may read"),
+        ("auto", False, "off", "no program is shut in; each may read the data folder and its token"),
+        ("none", True, "off", "no program is shut in; each may read the data folder and its token"),
+        ("bubblewrap", True, "ok", "every program is shut in"),
+        ("bubblewrap", False, "missing", "no program is started"),
+    ],
+)
+def test_doctor_says_what_programs_may_read(shell: Shell, sandbox: str, works: bool, state: str, found: str) -> None:
+    program = shell.folder / "bwrap"
+    program.write_text(f"#!/bin/sh\nexit {0 if works else 1}\n")
+    program.chmod(0o700)
+    shell.patch.setenv("PATH", str(shell.folder), prepend=os.pathsep)
+    shell.patch.setenv("PLACET_LOCAL__SANDBOX", sandbox)
+    told = {one["name"]: one for one in shell.document("doctor")["findings"]}["isolation"]
+    assert told["state"] == state
+    assert told["found"].startswith(found)
+
+
 def test_doctor_and_schema_need_no_server(shell: Shell) -> None:
     found = {one["name"]: one for one in shell.document("doctor")["findings"]}
     assert found["python"]["state"] == found["server"]["state"] == "ok"

@@ -13,7 +13,7 @@ import pytest
 from placet.domain.allocations import Observation, ResolvedInput
 from placet.domain.errors import InvalidRequest
 from placet.domain.failures import Cause
-from placet.domain.spec import Repeat
+from placet.domain.spec import Repeat, Runtime, RuntimeKind, Spec
 from placet.testing.conformance.provider import ended, released
 from tests.support.local import LocalWorld, launch_of, outputs, resources, shell
 from tests.support.missing import need_bubblewrap
@@ -109,6 +109,31 @@ async def test_inputs_and_outputs_have_their_absolute_names(tmp_path: Path) -> N
     assert contents(seen) == {"copy": b"a file\n"}
     assert (tmp_path / "one.txt").read_text() == "a file\n"
     assert "paths:bubblewrap" in dict(seen.evidence)["mechanisms"]
+
+
+@pytest.mark.bubblewrap
+@pytest.mark.parametrize("around", ["elsewhere", "script", "workdir"])
+async def test_the_data_folder_is_hidden_whatever_is_named_around_it(tmp_path: Path, around: str) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "token").write_text("secret")
+    world = LocalWorld(folder=data / "local", options={"sandbox": "bubblewrap", "hidden": (data,)})
+    look = (
+        f"import os, pathlib; data = pathlib.Path({str(data)!r});"
+        "print(*(p.name for p in data.iterdir()), *(p.name for p in (data / 'local').iterdir()))\n"
+    )
+    (tmp_path / "look.py").write_text(look)
+    if around == "script":
+        spec = Spec(runtime=Runtime(kind=RuntimeKind.PYTHON, script=str(tmp_path / "look.py")))
+    else:
+        folder = str(tmp_path) if around == "workdir" else None
+        runtime = Runtime(kind=RuntimeKind.PROCESS, command=("python3", "-c", look), working_directory=folder)
+        spec = Spec(runtime=runtime)
+    seen = await world.run(launch_of(spec, "look"), 60)
+    await world.close()
+    assert seen.computed, world.path("look", "logs", "stderr").read_text()
+    shown = set(world.path("look", "logs", "stdout").read_text().split())
+    assert shown - {"environments"} == {"local", "attempts"}, "no token, no supervisor"
 
 
 @pytest.mark.bubblewrap

@@ -143,6 +143,9 @@ class Launch:
         self.sandbox = _text(document, "sandbox", "auto") or "auto"
         if self.sandbox not in SANDBOXES:
             raise Invalid("unknown sandbox: " + repr(self.sandbox[:40]))
+        self.hidden = _texts(document, "hidden")
+        if not all(map(os.path.isabs, self.hidden)):
+            raise Invalid("what is hidden must be absolute paths")
         self.inputs = [Input(item) for item in _objects(document, "inputs")]
         self.outputs = [Output(item) for item in _objects(document, "outputs")]
         if len({item.name for item in self.inputs}) != len(self.inputs):

@@ -84,41 +84,39 @@ def _environment(world: World, attempt: Attempt) -> dict[str, str]:
 
 
 def _sandboxed(world: World, attempt: Attempt, cwd: str, argv: list[str], interpreter: str) -> list[str]:
-    view = sandbox.Sandbox(cwd, attempt.path("tmp"), attempt.path("outputs"))
+    hidden = _hidden(world, attempt)
+    view = sandbox.Sandbox(cwd, attempt.path("tmp"), attempt.path("outputs"), hidden)
     work = attempt.path("work")
     view.writable = [work, checkpoints(world, attempt)]
-    view.readable = [os.path.dirname(INNER), os.path.realpath(sys.executable)]
+    view.readable = [os.path.dirname(INNER), os.path.realpath(sys.executable), sys.base_prefix]
     if interpreter:
         view.readable.append(os.path.dirname(os.path.dirname(interpreter)))
     if attempt.launch.python is not None:
         # The script's own folder holds what it imports; an inline script stands beside the work folder.
         script = attempt.launch.python.script
         view.readable.append(os.path.dirname(script) if script else attempt.path("script.py"))
-    view.readable = [path for path in view.readable if _is_hidden(world, path)]
+    view.readable = [path for path in view.readable if sandbox.is_within(path, [PRIVATE_TMP, *hidden])]
     # Files that the command line names are seen though the private folder stands where they are.
-    view.readable += [word for word in attempt.launch.command if _is_named_file(world, word)]
+    view.readable += [word for word in attempt.launch.command if _is_named_file(word, hidden)]
     if cwd != work:
         view.writable.append(cwd)
     for item in attempt.launch.inputs:
         source = item.source if item.kind == "path" else attempt.path("inputs", item.name)
         view.inputs.append((item.name, os.path.realpath(source)))
     inner = [os.path.realpath(sys.executable), "-I", "-S", INNER, "{channel}"]
-    return sandbox.command_line(world.bubblewrap or "", view, world.layout.data, argv, inner)
+    return sandbox.command_line(world.bubblewrap or "", view, argv, inner)
 
 
-def _is_hidden(world: World, path: str) -> bool:
-    """Whether the path would not be seen inside without being named."""
-    real = os.path.realpath(path)
-    return any(
-        real == place or real.startswith(place + "/") for place in (PRIVATE_TMP, os.path.realpath(world.layout.data))
-    )
+def _hidden(world: World, attempt: Attempt) -> list[str]:
+    """Our own folder, and those of the servers: their tokens, databases and sockets."""
+    named = [os.path.realpath(path) for path in (world.layout.data, *attempt.launch.hidden)]
+    return [path for path in dict.fromkeys(named) if path != "/" and os.path.isdir(path)]
 
 
-def _is_named_file(world: World, word: str) -> bool:
+def _is_named_file(word: str, hidden: list[str]) -> bool:
     """A file in the shared temporary folder, and not one of ours: naming it must not open the data folder."""
-    real = os.path.realpath(word)
-    ours = real.startswith(os.path.realpath(world.layout.data) + "/")
-    return word.startswith(PRIVATE_TMP + "/") and not ours and os.path.isfile(real)
+    shared = word.startswith(PRIVATE_TMP + "/") and os.path.isfile(os.path.realpath(word))
+    return shared and not sandbox.is_within(word, hidden)
 
 
 def _limits(world: World, attempt: Attempt) -> list[tuple[int, int]]:

@@ -63,6 +63,8 @@ def test_the_least_launch_has_bounds() -> None:
         {"limits": {"cpu_cores": "2"}},
         {"limits": {"processes": 0}},
         {"sandbox": "magic"},
+        {"hidden": ["relative"]},
+        {"hidden": "/text"},
         {"inputs": [{"name": "../x", "kind": "text", "source": "x"}]},
         {"inputs": [{"name": "x", "kind": "path", "source": "relative"}]},
         {"inputs": [{"name": "x", "kind": "odd", "source": "x"}]},

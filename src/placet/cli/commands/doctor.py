@@ -43,7 +43,7 @@ def doctor(context: typer.Context) -> int:
     """Look at this machine: what is here, what is missing, how to get it."""
     options: Options = context.obj
     output = Output(options)
-    findings = list(examine(options.data_dir or places.data_dir(os.environ), _local_folder(options)))
+    findings = list(examine(options.data_dir or places.data_dir(os.environ), *_local(options)))
     with last_words():
         if output.json:
             output.document({"findings": [asdict(finding) for finding in findings]})
@@ -56,21 +56,27 @@ def doctor(context: typer.Context) -> int:
     return Exit.FAILED if any(finding.needed and finding.state == "missing" for finding in findings) else Exit.OK
 
 
-def _local_folder(options: Options) -> Path:
-    """The supervisor's, which settings may put elsewhere; wrong settings are told by the commands they stop."""
+def _local(options: Options) -> tuple[Path, str]:
+    """The supervisor's folder, which settings may put elsewhere, and ``local.sandbox``.
+
+    Wrong settings are told by the commands they stop.
+    """
     try:
-        return settings_for(options).local_folder
+        settings = settings_for(options)
     except Stop:
-        return (options.data_dir or places.data_dir(os.environ)) / "local"
+        return (options.data_dir or places.data_dir(os.environ)) / "local", "auto"
+    return settings.local_folder, settings.local.sandbox
 
 
-def examine(data: Path, local: Path) -> Iterator[Finding]:
+def examine(data: Path, local: Path, sandbox: str) -> Iterator[Finding]:
     """All findings, the needed ones first."""
     yield _python()
     yield _data_folder(data)
     yield _disk(data)
     yield _uv()
-    yield _bubblewrap()
+    bubblewrap = _bubblewrap()
+    yield bubblewrap
+    yield _isolation(sandbox, works=bubblewrap.state == "ok")
     yield _control_groups()
     yield _nvml()
     yield _postgresql()
@@ -142,6 +148,24 @@ def _bubblewrap() -> Finding:
         means=means,
         fix="allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1), or run as root",
     )
+
+
+def _isolation(sandbox: str, *, works: bool) -> Finding:
+    """What a program that runs here can read, by the setting and by what this machine has."""
+    name, open_to = "isolation", "may read the data folder and its token"
+    if sandbox == "bubblewrap":
+        return Finding(
+            name=name,
+            state="ok" if works else "missing",
+            found="every program is shut in: data folder hidden, rest read-only" if works else "no program is started",
+            means="local.sandbox insists on bubblewrap, which does not work here",
+            fix="install bubblewrap, or set local.sandbox to auto",
+        )
+    if sandbox == "auto" and works:
+        found = f"only with inputs, or outputs below /outputs, is a program shut in; others {open_to}"
+    else:
+        found = f"no program is shut in; each {open_to}"
+    return Finding(name=name, state="off", found=f'{found} (local.sandbox = "{sandbox}")')
 
 
 def _succeeds(command: list[str]) -> bool:

@@ -56,6 +56,8 @@ class _Inputs(Protocol):
 
 class _Settings(Protocol):
     @property
+    def data_dir(self) -> Path: ...
+    @property
     def local_folder(self) -> Path: ...
     @property
     def local(self) -> _Section: ...
@@ -74,6 +76,7 @@ def local_provider(settings: _Settings, clock: Clock) -> LocalProvider:
         devices=None if section.gpus is None else _declared(section.gpus),
         price_usd_per_hour=section.price_per_hour,
         sandbox=section.sandbox,
+        hidden=(settings.data_dir.absolute(),),
         use_groups=section.cgroup != "off",
         use_sandbox=section.sandbox != "none",
         supervisor_idle_s=section.supervisor_idle_seconds,

@@ -22,7 +22,8 @@ class Device:
 @dataclass(frozen=True, kw_only=True)
 class LocalOptions:
     """``None`` means: find out. ``folder`` holds the supervisor and its attempts and is shared by servers that share
-    a store. ``build_env`` is added to the environment in which environments are built.
+    a store. ``hidden`` folders are not seen from inside the sandbox. ``build_env`` is added to the environment in which
+    environments are built.
     """
 
     folder: Path
@@ -34,6 +35,7 @@ class LocalOptions:
     devices: tuple[Device, ...] | None = None
     price_usd_per_hour: Decimal = Decimal(0)
     sandbox: str = "auto"
+    hidden: tuple[Path, ...] = ()
     use_groups: bool = True
     use_sandbox: bool = True
     supervisor_idle_s: float = 600.0

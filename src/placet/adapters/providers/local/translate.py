@@ -74,6 +74,7 @@ def launch_document(launch: Launch, options: LocalOptions) -> Json:
             "gpu_model": gpu.model if gpu is not None and demand.gpu_count else None,
         },
         "sandbox": options.sandbox,
+        "hidden": [str(folder) for folder in options.hidden],
         "inputs": [
             {
                 "name": each.name,
