@@ -20,7 +20,7 @@ from placet.adapters.store import make_store, migrate
 from placet.config import PrivateSettings, Settings
 from placet.contract.canonical import body_digest, spec_digest
 from placet.contract.support import unsupported
-from placet.domain.errors import StoreError
+from placet.domain.errors import StoreError, StoreFull
 from placet.domain.listings import Listing
 from placet.domain.offers import Trust
 from placet.domain.problems import Problem
@@ -349,6 +349,8 @@ async def _connected(settings: Settings) -> App:
     try:
         await asyncio.to_thread(migrate_database, settings)
         return await open_app(settings)
+    except StoreFull as error:
+        raise CannotServe("no space left on the disk of the database: free some in the data folder") from error
     except (StoreError, ValueError) as error:
         raise CannotServe(f"the database cannot be used: {error}") from error
 

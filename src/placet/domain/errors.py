@@ -34,6 +34,10 @@ class StoreBusy(StoreError):
     """The store is busy; nothing was written and the same request may be repeated."""
 
 
+class StoreFull(StoreBusy):
+    """The disk of the store has no room; nothing was written."""
+
+
 class StoreUnknown(StoreError):
     """The store broke off while it was committing; all that was asked is written or nothing, nobody knows which."""
 

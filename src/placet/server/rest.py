@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from placet.domain.errors import StoreBusy, StoreUnknown
+from placet.domain.errors import StoreBusy, StoreFull, StoreUnknown
 from placet.server import calibrations, explanations, operating, outputs, problems, workloads
 from placet.server.description import describe
 from placet.server.doors import Doors
@@ -16,6 +16,7 @@ from placet.server.edge import REQUEST_ID, ROUTE, Edge
 from placet.server.table import PRINCIPAL, Door, Route, admit
 from placet.server.tokens import TokenGate
 
+FULL: Final = "No space is left on the disk of the server's database: free some. Nothing was done."
 SOON: Final = {"retry-after": "1"}
 # `{name}` is one part of a path, `{name:path}` all that is left of it.
 PARAMETER: Final = re.compile(r"\{(\w+)(:path)?\}", re.ASCII)
@@ -63,6 +64,8 @@ class Rest:
             response = await self._answer(request)
         except problems.Refusal as refusal:
             response = _problem(request, refusal)
+        except StoreFull:
+            response = _problem(request, problems.Refusal(problems.UNAVAILABLE, FULL, headers=SOON))
         except StoreBusy:
             response = _problem(request, problems.Refusal(problems.UNAVAILABLE, headers=SOON))
         except StoreUnknown:

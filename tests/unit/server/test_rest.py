@@ -7,7 +7,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from placet.domain.errors import StoreBusy, StoreError, StoreUnknown
+from placet.domain.errors import StoreBusy, StoreError, StoreFull, StoreUnknown
 from placet.sdk.wire import Reply, should_repeat
 from placet.sdk.wire import Request as Asked
 from placet.server.rest import Rest
@@ -16,6 +16,17 @@ from placet.server.tokens import TokenGate
 from tests.support.asgi import call, http_scope
 
 pytestmark = pytest.mark.anyio
+
+
+async def test_a_full_disk_is_told_with_what_to_do() -> None:
+    async def endpoint(_request: Request) -> Response:
+        raise StoreFull("x")
+
+    door = Door(method="POST", path="/x", summary="", scope=None, repeat=Repeat.KEYED)
+    answer = await call(Rest([Route(door=door, endpoint=endpoint)], cast("TokenGate", None)), http_scope("POST", "/x"))
+    told = json.loads(answer.body)
+    assert (answer.status, told["code"]) == (503, "unavailable")
+    assert "No space is left" in told["detail"]
 
 
 @pytest.mark.parametrize(("fault", "code"), [(StoreBusy("x"), "unavailable"), (StoreUnknown("x"), "commit_unknown")])

@@ -12,7 +12,7 @@ from placet.adapters.store.items import admission, move
 from placet.adapters.store.postgres import NOTES_MAX, PAYLOAD_BYTES_MAX, Postgres, payloads
 from placet.adapters.store.sql import Statement, Statements
 from placet.adapters.store.sqlite import Sqlite
-from placet.domain.errors import StoreBusy, StoreError, StoreUnknown
+from placet.domain.errors import StoreBusy, StoreError, StoreFull, StoreUnknown
 from placet.domain.states import WorkloadState
 from placet.testing.conformance.store_values import acceptance_of, new_workload, transition_to
 
@@ -91,7 +91,7 @@ def test_contradictions_never_reach_the_database() -> None:
         (sqlite.sqlite3.SQLITE_BUSY, StoreBusy),
         (sqlite.sqlite3.SQLITE_BUSY_SNAPSHOT, StoreBusy),
         (sqlite.sqlite3.SQLITE_LOCKED, StoreBusy),
-        (sqlite.sqlite3.SQLITE_FULL, StoreBusy),
+        (sqlite.sqlite3.SQLITE_FULL, StoreFull),
         (sqlite.sqlite3.SQLITE_IOERR_FSYNC, StoreUnknown),
         (sqlite.sqlite3.SQLITE_CORRUPT, StoreUnknown),
     ],

@@ -18,7 +18,7 @@ from sqlalchemy.pool import NullPool
 from placet.adapters.store import schema
 from placet.adapters.store.link import Link
 from placet.adapters.store.sql import Statements
-from placet.domain.errors import StoreBusy, StoreError, StoreUnknown
+from placet.domain.errors import StoreBusy, StoreError, StoreFull, StoreUnknown
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ JOURNAL_TRIES, JOURNAL_PAUSE_S = 200, 0.05
 # The log is cut back to this after a checkpoint; a burst does not keep its size for ever.
 LOG_KEPT_BYTES = 64 * 1024 * 1024
 
-NOTHING_WRITTEN = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL})
+NOTHING_WRITTEN = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 FAULTS_OF_ITEM = (
     sqlite3.IntegrityError,
     sqlite3.DataError,
@@ -127,6 +127,8 @@ class Sqlite:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         # A commit that fails for lack of space or of the lock has not happened; of other failures nobody knows.
         told: type[StoreError] = StoreBusy if code in NOTHING_WRITTEN else StoreUnknown if committing else StoreError
+        if code == sqlite3.SQLITE_FULL:
+            told = StoreFull
         fault = told(f"{type(error).__name__}: {error}" + (" (at commit)" if committing else ""))
         fault.__cause__ = error
         return fault
