@@ -133,6 +133,8 @@ anything = st.recursive(
 
 @PATIENT
 @given(st.dictionaries(names, anything, max_size=8))
+@example({"[key]": 1})
+@example({"runtime": {"[key]": 1}, "labels": {"[key]": 1, " ": ""}})
 def test_any_json_gets_an_answer(document: dict[str, object]) -> None:
     outcome_of(json.dumps(document))
 

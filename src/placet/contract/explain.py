@@ -27,7 +27,9 @@ def explain(error: ValidationError, tree: object) -> Iterator[Found]:
 
 
 def _explained(detail: ErrorDetails, tree: object) -> Iterator[Found]:
-    path = tuple(step for step in _path_of(detail["loc"]) if step != "[key]")
+    path = _path_of(detail["loc"])
+    if path[-1:] == ("[key]",) and len(path) > 1 and detail["type"] != "extra_forbidden":
+        path = path[:-1]  # it is about the key itself, not about a field of that name
     context = detail.get("ctx", {})
     match detail["type"]:
         case kind if kind == FOUND:
