@@ -15,8 +15,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PURE_SUITES = ("tests/unit/", "tests/property/")
 PURE_TIMEOUT_S = 20
 
-# A shared machine can be slow at any moment; slowness is not what the properties are about. A gate gives the same answer
-# twice; everybody else's runs go on looking, and what they find is kept as an example.
+# A shared machine can be slow at any moment; slowness is not what the properties are about. A gate gives the same
+# answer twice; everybody else's runs go on looking, and what they find is kept as an example.
 settings.register_profile(
     "placet",
     deadline=None,
