@@ -9,12 +9,16 @@ from pathlib import Path
 import pytest
 
 from placet.adapters.ambient import SystemClock
+from placet.adapters.artifacts.files import FileArtifacts
 from placet.domain.allocations import Launch
 from placet.domain.failures import Cause
 from placet.domain.spec import Constraints, Output, Repeat, Resources, RetryPolicy
 from placet.domain.states import AttemptState, WorkloadState
 from placet.engine.decide import LOOK_AGAIN_MS
 from placet.engine.intake import Conflict, Submission, Submitted
+from placet.engine.market import Market
+from placet.engine.queries import Queries, QueryPorts
+from placet.ports.artifacts import ObjectStat
 from placet.testing.scripted import Script, ScriptedProvider
 from tests.support.worlds import TENANT, always, control_plane, process, start
 
@@ -34,6 +38,36 @@ async def test_a_workload_runs_once_and_succeeds(tmp_path: Path) -> None:
         assert page is not None
         assert page.data == b"hello\n"
         assert page.sealed
+
+
+class LooksTooEarly(FileArtifacts):
+    """Where a log is found only at the second look, as when it is being moved there at the first."""
+
+    looked = False
+
+    async def stat(self, location: str) -> ObjectStat | None:
+        self.looked, early = True, not self.looked
+        return None if early else await super().stat(location)
+
+
+@pytest.mark.parametrize("follow", [False, True])
+async def test_a_log_that_is_moved_while_it_is_looked_for_is_found(tmp_path: Path, follow: bool) -> None:
+    async with control_plane(tmp_path, always(Script(logs=(("stdout", b"hello\n"),)))) as plane:
+        workload_id = await plane.submit()
+        await plane.finished(workload_id)
+        await plane.until(workload_id, lambda record: record.workload.wake_ms is None, "released")
+        market, providers = Market({}), {plane.provider.name: plane.provider}
+        artifacts = LooksTooEarly(tmp_path / "artifacts")
+        queries = Queries(
+            QueryPorts(store=plane.store, artifacts=artifacts, providers=providers, clock=SystemClock(), offers=market)
+        )
+        if follow:
+            pieces = queries.follow_logs(TENANT, workload_id, epoch=1, stream="stdout", offset=0)
+            assert b"".join([piece.data async for piece in pieces]) == b"hello\n"
+        else:
+            page = await queries.logs(TENANT, workload_id, epoch=1, stream="stdout", offset=0, limit=100)
+            assert page is not None
+            assert (page.data, page.sealed) == (b"hello\n", True)
 
 
 async def test_the_result_has_every_key_and_its_own_digest(tmp_path: Path) -> None:

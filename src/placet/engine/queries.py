@@ -224,8 +224,15 @@ class Queries:
         if seal is not None and (kept is not None or seal.bytes_kept == 0):
             async for chunk in self._kept(location, offset, seal.bytes_kept, seal.bytes_total - seal.bytes_kept):
                 yield chunk
-        elif attempt.handle is not None and attempt.released_ms is None:
+            return
+        sealed = False
+        if attempt.handle is not None and attempt.released_ms is None:
             async for chunk in self._ports.providers[attempt.provider].logs(attempt.handle, stream, offset):
+                offset, sealed = chunk.offset + len(chunk.data), chunk.final
+                yield chunk
+        if seal is not None and not sealed and await self._ports.artifacts.stat(location) is not None:
+            # It was moved and deleted at the provider since this record was read.
+            async for chunk in self._kept(location, offset, seal.bytes_kept, seal.bytes_total - seal.bytes_kept):
                 yield chunk
 
     async def _kept(self, location: str, offset: int, size_bytes: int, dropped: int) -> AsyncIterator[LogChunk]:
