@@ -35,9 +35,9 @@ def test_what_was_quoted_is_accepted_and_what_changed_is_not(client: Client) -> 
     assert estimate.quote is not None
     assert estimate.starts_at is not None
     assert estimate.finishes_at is not None
-    assert estimate.starts_at.p10 <= estimate.starts_at.p50 < estimate.finishes_at.p50 <= estimate.finishes_at.p90
+    assert estimate.starts_at.p10 <= estimate.starts_at.p50 <= estimate.finishes_at.p50 <= estimate.finishes_at.p90
     cost_usd = estimate.forecast.cost_usd
-    assert 0 < float(cost_usd.p10) <= float(cost_usd.p50) <= float(cost_usd.p90) < float(estimate.quote.bound_usd)
+    assert 0 <= float(cost_usd.p10) <= float(cost_usd.p50) <= float(cost_usd.p90) < float(estimate.quote.bound_usd)
     workload = client.submit(SPEC, quote=estimate.quote.quote)
     assert workload.wait(timeout_s=30).state == "succeeded"
     with pytest.raises(InvalidSpec) as told:
