@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 
 WORKER = "worker"
 # Beyond every test: what is claimed in one is claimed for a reason, not because time passed.
-OPTIONS = ClaimOptions(worker=WORKER, takeover_poll_s=3600, lookahead_s=3600)
+OPTIONS = ClaimOptions(worker=WORKER, batch_max=256, owner_timeout_s=6, takeover_poll_s=3600, lookahead_s=3600)
 
 
 @asynccontextmanager

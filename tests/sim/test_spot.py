@@ -122,3 +122,16 @@ async def test_what_does_not_start_is_left_when_nothing_else_keeps_the_deadline(
     assert at(latest_ms - 2 * LOOK_MS) == (AttemptState.STARTING, False)
     assert at(latest_ms) == (AttemptState.STOPPING, True)
     await plane.kill()
+
+
+async def test_on_demand_that_failed_is_tried_again_before_spot_that_the_deadline_forbids(tmp_path: Path) -> None:
+    def script(launch: Launch) -> Script:
+        return Script(cause=Cause.LOST if launch.tag.epoch == 1 else None)
+
+    provider = ScriptedProvider(SystemClock(), script, offers=lambda: (STEADY, CHEAP))
+    plane = await start(f"sqlite:///{tmp_path / 'placet.db'}", tmp_path, provider)
+    spec = resumable(hours=4.2)
+    spec = replace(spec, retry=replace(spec.retry, infrastructure_attempts=2))
+    record = await plane.finished(await plane.submit(spec))
+    assert [attempt.placement.offer_id for attempt in record.attempts] == ["steady", "steady"]
+    await plane.kill()

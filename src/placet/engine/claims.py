@@ -13,9 +13,9 @@ class ClaimOptions:
     """The bounds and rhythms of claims."""
 
     worker: str
-    batch_max: int = 256
-    owner_timeout_s: float = 6.0
-    takeover_poll_s: float = 2.0
+    batch_max: int
+    owner_timeout_s: float
+    takeover_poll_s: float
     # Writes of other servers lead to at most one claim in this time: most of them leave nothing to claim.
     news_s: float = 0.1
     # While nothing is free, so many are looked at in this time, to be told what they wait for.
@@ -76,7 +76,7 @@ class Claims:
         return self.wanted or self._clock.monotonic_s() >= self.due_at_s
 
     async def take(self, room: int) -> Sequence[Record]:
-        """What is owned from now on, at most about twice ``room``; plans the next claim. Raises ``StoreError``."""
+        """What is owned from now on, at most ``room``; plans the next claim. Raises ``StoreError``."""
         self.wanted = False
         self.due_at_s = self._clock.monotonic_s() + self._options.takeover_poll_s
         free = self._free_slots()

@@ -320,13 +320,11 @@ def _asked(draft: Draft, world: World) -> Asked:
 def _plan(draft: Draft, asked: Asked, offers: OfferTable) -> tuple[Asked, Plan]:
     """What was asked in the end, and what came out: wishes that cannot be had are better dropped than waited for.
 
-    They are what was decided about spot, and to stay away from the offer that has just failed.
+    First the lesser one, to stay away from the offer that has just failed; then what was decided about spot.
     """
-    wishes = [asked]
-    if draft.course is not None:
-        wishes.insert(0, course.narrowed(asked, draft.course))
+    wishes = [asked] if draft.course is None else [course.narrowed(asked, draft.course), asked]
     if asked.excluded:
-        wishes.append(evolve(asked, excluded=()))
+        wishes = [each for wish in wishes for each in (wish, evolve(wish, excluded=()))]
     for wish in wishes[:-1]:
         plan = placement.place(wish, offers, seed=draft.workload.id)
         if plan.fate is Fate.FITS:

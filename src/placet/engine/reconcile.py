@@ -180,10 +180,13 @@ class Reconciler:
 
         ``stepped`` says the same of its first step; ``None`` when nobody can know.
         """
-        owned, step = self._promised.pop(workload.id, (None, None))
-        if owned is None or step is None:
+        promised = self._promised.pop(workload.id, None)
+        self._news.set()
+        if promised is None:
             self._claims.queued()
-        elif stepped and workload.id not in self._owned and not self._stopping:
+            return
+        owned, step = promised
+        if stepped and workload.id not in self._owned and not self._stopping:
             self._owned[workload.id] = owned
             self._written(workload.id, step)
         else:
@@ -192,13 +195,12 @@ class Reconciler:
                 self._in_doubt = True
             elif workload.id not in self._owned:  # it may have been found while its answer was awaited
                 self._adopt(Record(workload=workload))
-        self._news.set()
 
     def not_accepted(self, workload: Workload, *, in_doubt: bool) -> None:
         """It was not stored; ``in_doubt`` when nobody can know."""
-        _, step = self._promised.pop(workload.id, (None, None))
-        if step is not None:
-            self._give_back(step)
+        promised = self._promised.pop(workload.id, None)
+        if promised is not None:
+            self._give_back(promised[1])
             self._in_doubt = self._in_doubt or in_doubt
             self._news.set()
 
