@@ -21,6 +21,7 @@ from placet.engine.facts import (
     Submit,
     SubmitAnswer,
 )
+from placet.failpoints import Point, passing
 from placet.ports.ambient import Clock
 from placet.ports.artifacts import Artifacts
 from placet.ports.provider import Provider
@@ -56,15 +57,18 @@ class Effects:
 
     async def answer_permit(self, effect: AnswerPermit) -> None:
         """Tell the runner; when that fails it asks again."""
+        provider = self._providers[effect.provider]
         try:
-            await self._providers[effect.provider].answer_permit(effect.request, effect.granted, effect.reason)
+            told = provider.answer_permit(effect.request, effect.granted, effect.reason)
+            await passing(Point.PERMIT_ANSWER, told)
         except ProviderError:
             return  # the runner asks again, and its request is seen in the next observation
 
     async def _submit(self, effect: Submit) -> SubmitAnswer:
         epoch = effect.launch.tag.epoch
         try:
-            handle = await self._providers[effect.launch.offer.provider].submit(effect.launch)
+            provider = self._providers[effect.launch.offer.provider]
+            handle = await passing(Point.SUBMIT, provider.submit(effect.launch))
         except OutcomeUnknown as error:
             return SubmitAnswer(epoch=epoch, error=error, unclear=True)
         except ProviderError as error:
@@ -94,7 +98,8 @@ class Effects:
 
     async def _cancel(self, effect: Cancel) -> None:
         try:
-            await self._providers[effect.handle.provider].cancel(effect.handle, effect.grace_s)
+            provider = self._providers[effect.handle.provider]
+            await passing(Point.CANCEL, provider.cancel(effect.handle, effect.grace_s))
         except ProviderError:
             return  # the effect of a cancel is only ever believed from an observation; it is asked again
 
@@ -106,9 +111,10 @@ class Effects:
                 location = self._artifacts.location(
                     workload.tenant, workload.id, attempt.epoch, f"outputs/{output.path}"
                 )
-                await self._artifacts.adopt(
+                adopting = self._artifacts.adopt(
                     location, output.location, size_bytes=output.size_bytes, sha256=output.sha256
                 )
+                await passing(Point.ADOPT, adopting)
                 artifacts.append(
                     Artifact(
                         workload_id=workload.id,
@@ -138,7 +144,7 @@ class Effects:
             for seal in attempt.logs:
                 if seal.bytes_kept:
                     await self._keep_log(workload, attempt, provider, seal.stream, seal.bytes_kept)
-            gone = await provider.release(attempt.handle)
+            gone = await passing(Point.RELEASE, provider.release(attempt.handle))
         except (ProviderError, OSError):
             return (Released(epoch=attempt.epoch, gone=False),)
         return (Released(epoch=attempt.epoch, gone=gone),)
@@ -152,7 +158,7 @@ class Effects:
         if kept is not None and kept.size_bytes == size_bytes:
             return
         pieces = (chunk.data async for chunk in provider.logs(attempt.handle, stream, 0))
-        await self._artifacts.write(location, pieces)
+        await passing(Point.KEEP_LOG, self._artifacts.write(location, pieces))
 
 
 def _still_at(found: Sequence[FoundOutput]) -> str:

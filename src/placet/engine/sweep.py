@@ -10,6 +10,7 @@ from placet.domain.allocations import Handle
 from placet.domain.errors import ProviderError
 from placet.domain.records import Attempt
 from placet.domain.states import AttemptState
+from placet.failpoints import Point, passing
 from placet.ports.provider import Provider
 from placet.ports.store import Store
 from placet.stages.dispatch import workload_of
@@ -27,7 +28,7 @@ async def sweep(store: Store, providers: Mapping[str, Provider], deployment: str
         try:
             listed = {handle.key: handle async for handle in provider.owned(deployment)}
             for handle in await _abandoned(store, listed):
-                await provider.release(handle)
+                await passing(Point.SWEEP, provider.release(handle))
                 released.append(handle)
         except ProviderError:
             continue  # the next sweep looks again
