@@ -93,11 +93,12 @@ class LogSeal:
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
-    """What an attempt used, as far as it was measured."""
+    """What an attempt used, as far as it was measured; ``gpu_peak_bytes`` is that of the GPU of which it used most."""
 
     cpu_s: float | None = None
     peak_memory_bytes: int | None = None
     disk_bytes: int | None = None
+    gpu_peak_bytes: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
