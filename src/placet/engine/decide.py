@@ -294,7 +294,7 @@ def _place(draft: Draft, situation: Situation) -> list[Effect]:
     waits = workload.wait_for in (WAIT_BACKOFF, WAIT_SPOT)
     if waits and workload.wake_ms is not None and workload.wake_ms > draft.now_ms:
         return []
-    offers = world.offers()
+    offers = world.offers().open_to(workload.spec.constraints.providers.allowed)
     asked = _asked(draft, world)
     asked = enlarged(asked, offers, draft.attempts, world.lessons.history(workload.tenant, asked.demand.kind))
     if course.follows(workload.spec):
@@ -354,7 +354,8 @@ def _moved(draft: Draft, attempt: Attempt, situation: Situation) -> Failure | No
     if draft.course is not None and draft.course.look_ms > draft.now_ms:
         return None
     asked = _asked(draft, situation.world)
-    draft.course = course.look(asked, situation.world.offers(), workload, draft.attempts, draft.course)
+    offers = situation.world.offers().open_to(workload.spec.constraints.providers.allowed)
+    draft.course = course.look(asked, offers, workload, draft.attempts, draft.course)
     if draft.course is None or not course.moves(draft.course):
         return None
     return Failure(cause=Cause.MOVED, message=draft.course.decision.reason)
