@@ -15,6 +15,7 @@ from placet.cli.commands import (
     offers,
     operating,
     planning,
+    providers,
     running,
     sizing,
     streaming,
@@ -72,6 +73,12 @@ GROUPS = (
         "What a workload hands back.",
         LOOK,
         (Command("ls", artifacts.artifacts_ls), Command("get", artifacts.artifacts_get)),
+    ),
+    Group(
+        "provider",
+        "Where workloads can run: what is set up, and what each promises.",
+        OPERATE,
+        (Command("ls", providers.provider_ls), Command("show", providers.provider_show)),
     ),
     Group(
         "token",
