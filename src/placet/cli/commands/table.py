@@ -14,6 +14,7 @@ from placet.cli.commands import (
     looking,
     offers,
     operating,
+    orphans,
     planning,
     running,
     sizing,
@@ -65,6 +66,7 @@ COMMANDS = (
     Command("server", operating.server, OPERATE),
     Command("doctor", doctor.doctor, OPERATE),
     Command("migrate", operating.migrate, OPERATE),
+    Command("orphans", orphans.orphans, OPERATE),
 )
 GROUPS = (
     Group(
