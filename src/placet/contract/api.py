@@ -85,6 +85,7 @@ class UsageView(View):
     cpu_s: float | None = None
     peak_memory_bytes: int | None = None
     disk_bytes: int | None = None
+    gpu_peak_bytes: int | None = Field(default=None, description="Of the GPU of which it used most.")
 
 
 class LogSealView(View):
@@ -415,6 +416,14 @@ class SplitView(View):
     bytes: SpanView | None = None
 
 
+class MeasuredView(View):
+    """What equal attempts of the tenant were measured to use of a GPU at most."""
+
+    peak_bytes: int
+    attempts: int
+    why: str
+
+
 class SizeView(View):
     """How much memory a model needs on each GPU, and why."""
 
@@ -423,7 +432,8 @@ class SizeView(View):
     task: str
     gpu_count: int
     bytes: SpanView
-    recommended_bytes: int = Field(description="What each GPU should have, at least.")
+    recommended_bytes: int = Field(description="What each GPU should have, at least: as measured, else as estimated.")
+    measured: MeasuredView | None = None
     parts: list[MemoryPartView] = []
     assumptions: list[str] = []
     splits: list[SplitView] = []
@@ -514,6 +524,7 @@ class ResultAttempt(View):
     )
     cpu_s: float | None
     peak_memory_bytes: int | None
+    gpu_peak_bytes: int | None = Field(default=None, description="Of the GPU of which it used most, where measured.")
     phases_ms: dict[str, int]
 
 

@@ -149,7 +149,21 @@ def _observation(draft: Draft, seen: Observation, world: World, *, adopted: bool
             deployment=world.deployment, workload_id=attempt.workload_id, epoch=attempt.epoch, nonce=attempt.nonce
         )
         return _permit(draft, PermitRequest(key=attempt.key, tag=tag))
-    return ()
+    return _stop_now(draft, seen, world)
+
+
+def _stop_now(draft: Draft, seen: Observation, world: World) -> tuple[Effect, ...]:
+    """Where a stop is refused in some phases, the request for it may have been: once out of them it is made again."""
+    attempt = draft.attempt
+    if attempt is None or seen.key != attempt.key or attempt.state is not AttemptState.STOPPING:
+        return ()
+    refused_in = world.cards[attempt.provider].stopping.refused_in
+    can_stop = seen.phase not in (*refused_in, Phase.STOPPING, Phase.COLLECTING, Phase.UNKNOWN, Phase.GONE)
+    asked_ms = attempt.stop_requested_ms or 0
+    if not refused_in or not can_stop or attempt.handle is None or draft.now_ms - asked_ms < LOOK_AGAIN_MS:
+        return ()
+    draft.put_attempt(evolve(attempt, stop_requested_ms=draft.now_ms), ())
+    return (Cancel(handle=attempt.handle, grace_s=float(draft.workload.spec.stop_grace_s)),)
 
 
 def _submit_answer(draft: Draft, attempt: Attempt, answer: SubmitAnswer) -> None:

@@ -38,6 +38,7 @@ from placet.stages.enlarging import enlarged
 from placet.stages.filters import Asked
 from placet.stages.memory.demanded import model_memory
 from placet.stages.memory.estimate import estimate_memory
+from placet.stages.memory.measured import MeasuredMemory, measured_memory
 from placet.stages.memory.values import MemoryEstimate, UnknownModel
 
 # A cancel that loses its race to another write looks again; each loss means that the workload moved.
@@ -122,6 +123,18 @@ class Estimate:
     now: bool = True
     at_ms: int = 0
     quote: Quote | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sized:
+    """The GPU memory that a model needs by its shape, and by what equal workloads were measured to use."""
+
+    estimate: MemoryEstimate
+    measured: MeasuredMemory | None = None
+
+    @property
+    def recommended_bytes(self) -> int:
+        return sizing.recommended_bytes(self.estimate, self.measured)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -369,7 +382,7 @@ class Intake:
 
         return await asyncio.to_thread(held)  # a sentence for each of a thousand offers takes a while
 
-    async def measure(self, spec: Spec) -> MemoryEstimate | Refused:
+    async def measure(self, tenant: str, spec: Spec) -> Sized | Refused:
         """How much GPU memory the spec's model needs, by whatever is known of it; no offer is looked at."""
         completed = await self._completed(spec)
         if completed.model is None:
@@ -380,7 +393,8 @@ class Intake:
             return Refused(problems=ours)
         match model_memory(completed) or estimate_memory(completed.model):
             case MemoryEstimate() as estimate:
-                return estimate
+                history = self._ports.owner.lessons().history(tenant, sizing.kind_of(completed))
+                return Sized(estimate=estimate, measured=measured_memory(history, estimate.gpu_count))
             case UnknownModel() as unknown:
                 return Refused(problems=(admission.unknown_model(unknown),))
 

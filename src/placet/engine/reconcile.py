@@ -34,6 +34,7 @@ from placet.engine.facts import (
     World,
 )
 from placet.engine.memory import Memory
+from placet.engine.pacing import submits_at_once, with_waiting
 from placet.engine.reaper import Reaper, Sweeps
 from placet.engine.reservations import Reservations
 from placet.ports.ambient import Clock, Ids
@@ -119,8 +120,9 @@ class Reconciler:
         self._in_doubt = False
         self._promised: dict[str, tuple[Owned, Step]] = {}
         self._looks: list[tuple[int, str]] = []
-        self._reserved = Reservations()
-        self._cards = {name: provider.card for name, provider in ports.providers.items()}
+        cards = {name: provider.card for name, provider in ports.providers.items()}
+        self._reserved = Reservations(submits_at_once(cards))
+        self._cards = {name: with_waiting(card) for name, card in cards.items()}
         self._offers_seen: list[Sequence[Offer]] = []
         self._places: frozenset[tuple[str, str]] = frozenset()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -428,8 +430,8 @@ class Reconciler:
             owned.under_way[name] -= 1
             if owned.under_way[name] == 0:
                 del owned.under_way[name]
-            if isinstance(effect, Submit):
-                self._reserved.give_back(effect.launch)
+            if isinstance(effect, Submit) and self._reserved.give_back(effect.launch):
+                self._freed()
         if facts and self._owned.get(workload.id) is owned:
             await self._hear(owned, all(map(_asks_nothing, facts)))
 

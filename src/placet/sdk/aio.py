@@ -14,6 +14,7 @@ from placet.contract.explanations import ExplanationView
 from placet.contract.forecasts import CalibrationView
 from placet.contract.logs import LogPieceView
 from placet.contract.orphans import OrphanPage, OrphanView
+from placet.contract.providers import ProviderView
 from placet.contract.tokens import IssuedTokenView
 from placet.sdk import calls, saving
 from placet.sdk.aio_transport import AsyncTransport
@@ -156,6 +157,10 @@ class AsyncClient:
     async def match(self, spec: Spec | None = None, *, drops: int = 0, **inline: Unpack[InlineFields]) -> api.MatchView:
         """What becomes of every offer for a spec; ``drops`` of those that do not fit are named with their reason."""
         return await self._transport.send(calls.match(document_of(spec, inline, "match"), drops))
+
+    async def providers(self) -> list[ProviderView]:
+        """The providers of the server, each with its contract card."""
+        return (await self._transport.send(calls.providers())).items
 
     async def calibration(self, *, limit: int = 1000, points: bool = False) -> CalibrationView:
         """How often cost, start, run and end lay within their forecasts, over the latest ended workloads.

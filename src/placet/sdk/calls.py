@@ -13,6 +13,7 @@ from placet.contract.explanations import ExplanationView
 from placet.contract.forecasts import CalibrationView
 from placet.contract.logs import LogPieceView
 from placet.contract.orphans import OrphanPage, OrphanView
+from placet.contract.providers import ProviderList
 from placet.contract.tokens import IssuedTokenView
 from placet.sdk.specs import Document
 from placet.sdk.sse import ServerEvent
@@ -180,6 +181,11 @@ def match(document: Document, drops: int = 0) -> Call[api.MatchView]:
         body=_encoded(document),
     )
     return Call(request=request, read=_as(api.MatchView))
+
+
+def providers() -> Call[ProviderList]:
+    """The providers of the server."""
+    return Call(request=Request(method="GET", path="/v1/providers"), read=_as(ProviderList))
 
 
 def calibration(limit: int = 1000, points: bool = False) -> Call[CalibrationView]:

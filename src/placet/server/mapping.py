@@ -12,7 +12,7 @@ from placet.domain.offers import Demand, Drop, Offer, Plan, Ranked
 from placet.domain.problems import Problem
 from placet.domain.records import Artifact, Attempt, Event, PlacementNote, Record, Token, Workload
 from placet.domain.units import format_instant as format_instant
-from placet.engine.intake import Estimate, StopOutcome
+from placet.engine.intake import Estimate, Sized, StopOutcome
 from placet.server import forecasts
 from placet.server.forecasts import money as money
 from placet.stages.memory.splitting import USUAL_MEMORIES_BYTES, smallest_split
@@ -87,6 +87,7 @@ def attempt(held: Attempt) -> api.AttemptView:
             cpu_s=held.usage.cpu_s,
             peak_memory_bytes=held.usage.peak_memory_bytes,
             disk_bytes=held.usage.disk_bytes,
+            gpu_peak_bytes=held.usage.gpu_peak_bytes,
         ),
         logs=[
             api.LogSealView(
@@ -242,15 +243,19 @@ def estimate(
     )
 
 
-def size(held: MemoryEstimate) -> api.SizeView:
+def size(sized: Sized) -> api.SizeView:
     """The memory that a model needs, and how many GPUs of the usual sizes would hold it."""
+    held, measured = sized.estimate, sized.measured
     return api.SizeView(
         model=held.architecture.name,
         model_source=held.architecture.source,
         task=held.use.value,
         gpu_count=held.gpu_count,
         bytes=_span(held.size),
-        recommended_bytes=held.recommended_bytes,
+        recommended_bytes=sized.recommended_bytes,
+        measured=None
+        if measured is None
+        else api.MeasuredView(peak_bytes=measured.peak_bytes, attempts=measured.attempts, why=measured.why),
         parts=[api.MemoryPartView(name=part.name, bytes=_span(part.size), why=part.why) for part in held.parts],
         assumptions=list(held.assumptions),
         splits=[_split(held, memory_bytes) for memory_bytes in USUAL_MEMORIES_BYTES],

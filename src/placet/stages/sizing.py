@@ -8,6 +8,7 @@ from placet.domain.offers import Demand, Interval
 from placet.domain.spec import Accelerator, Spec
 from placet.domain.units import format_bytes
 from placet.stages.memory.demanded import model_memory, told
+from placet.stages.memory.measured import MeasuredMemory, measured_memory
 from placet.stages.memory.values import MemoryEstimate, UnknownModel
 
 KIND_LENGTH = 32
@@ -36,7 +37,7 @@ def size(spec: Spec, *, tenant: str = "", lessons: Lessons = NO_LESSONS) -> Dema
     reasons = [] if runtime_s is None else [f"run time: {runtime_s.reason}"]
     if history.peak_bytes is not None:
         reasons.append(f"memory: equal workloads used at most {format_bytes(history.peak_bytes)}")
-    gpus = _gpus(spec)
+    gpus = _gpus(spec, history)
     return Demand(
         gpu_count=gpus.count,
         gpu_memory_bytes=gpus.memory_bytes,
@@ -77,8 +78,8 @@ class _Gpus:
     reasons: tuple[str, ...] = ()
 
 
-def _gpus(spec: Spec) -> _Gpus:
-    """GPUs and the memory of each: what is declared, else what the model needs."""
+def _gpus(spec: Spec, history: History) -> _Gpus:
+    """GPUs and the memory of each: what is declared, else what the model needs, and what equal workloads used of it."""
     needs = spec.resources
     if needs.accelerator is not Accelerator.GPU:
         return _Gpus()
@@ -89,9 +90,26 @@ def _gpus(spec: Spec) -> _Gpus:
         case UnknownModel(why=why):
             return _Gpus(count=asked.count, memory_bytes=asked.memory_bytes, reasons=(f"GPU memory: {why}",))
         case MemoryEstimate() as estimate if asked.memory_bytes is None:
-            return _Gpus(count=estimate.gpu_count, memory_bytes=estimate.recommended_bytes, reasons=told(estimate))
+            return _derived(estimate, history)
         case MemoryEstimate() as estimate:
             return _Gpus(count=asked.count, memory_bytes=asked.memory_bytes, reasons=_compared(spec, estimate))
+
+
+def _derived(estimate: MemoryEstimate, history: History) -> _Gpus:
+    """A measurement takes the place of an estimate that was too high, down to what the model surely needs. One that was
+    too low is raised later, as far as there are offers with more."""
+    count, memory_bytes, reasons = estimate.gpu_count, estimate.recommended_bytes, told(estimate)
+    measured = measured_memory(history, count)
+    if measured is None or measured.memory_bytes >= memory_bytes:
+        return _Gpus(count=count, memory_bytes=memory_bytes, reasons=reasons)
+    wanted_bytes = recommended_bytes(estimate, measured)
+    instead = f"GPU memory: {format_bytes(wanted_bytes)} instead of the estimated {format_bytes(memory_bytes)}"
+    return _Gpus(count=count, memory_bytes=wanted_bytes, reasons=(f"{instead}: {measured.why}", *reasons))
+
+
+def recommended_bytes(estimate: MemoryEstimate, measured: MeasuredMemory | None) -> int:
+    """What to ask of each GPU: what was measured, but never less than the model surely needs; else the estimate."""
+    return estimate.recommended_bytes if measured is None else max(measured.memory_bytes, estimate.size.low)
 
 
 def _compared(spec: Spec, estimate: MemoryEstimate) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from placet.domain.allocations import (
     Observation,
     PermitRequest,
     Phase,
+    Usage,
 )
 from placet.domain.errors import AuthFailed, NoCapacity, OutcomeUnknown, Unavailable
 from placet.domain.failures import Cause
@@ -36,6 +37,7 @@ CARD = ContractCard(
     runtimes=("process", "python", "container"),
     log_streams=("stdout", "stderr"),
 )
+NO_USAGE = Usage()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +54,7 @@ class Script:
     hold: bool = False
     hold_outputs: bool = False
     problem: str = ""
+    usage: Usage = NO_USAGE
     refuse: bool = False
     deny: bool = False
     lose_reply: bool = False
@@ -217,6 +220,7 @@ class ScriptedProvider:
             outputs=script.outputs,
             missing=script.missing,
             problem=script.problem,
+            usage=script.usage,
             logs=tuple(
                 LogSeal(stream=stream, bytes_total=len(data), bytes_kept=len(data)) for stream, data in script.logs
             ),

@@ -12,7 +12,7 @@ import msgspec
 from placet.domain.allocations import Handle, LogSeal, Usage
 from placet.domain.decisions import Decision
 from placet.domain.failures import Failure
-from placet.domain.lessons import Ended
+from placet.domain.lessons import Ended, GpuUse
 from placet.domain.orphans import Orphan, OrphanReason
 from placet.domain.records import (
     Artifact,
@@ -257,6 +257,7 @@ def ended_from(row: Row) -> Ended:
         failure, usage,
     ) = row  # fmt: skip
     where = _placement.decode(text(placement))
+    used = _usage.decode(text(usage)) if usage else NO_USAGE
     return Ended(
         tenant=text(tenant),
         workload_id=text(workload_id),
@@ -274,8 +275,9 @@ def ended_from(row: Row) -> Ended:
         exited_ms=perhaps_number(exited_ms),
         computed=bool(computed),
         cause=_failure.decode(text(failure)).cause if failure else None,
-        peak_memory_bytes=_usage.decode(text(usage)).peak_memory_bytes if usage else None,
+        peak_memory_bytes=used.peak_memory_bytes,
         memory_bytes=where.memory_bytes,
+        gpu_use=GpuUse.of(used, where, computed=bool(computed)),
         whole=number(epoch) == 1 or not where.resumes,
     )
 

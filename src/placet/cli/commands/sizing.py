@@ -30,6 +30,8 @@ def size(context: typer.Context, document: Document) -> None:
 def _say(output: Output, view: "api.SizeView") -> None:
     each = "" if view.gpu_count == 1 else f" on each of {view.gpu_count} GPUs"
     output.say(f"{view.task} of {view.model}: ask for {format_bytes(view.recommended_bytes)} of GPU memory{each}")
+    if view.measured is not None:
+        output.say(f"  measured: {view.measured.why}; the estimate is {format_bytes(view.bytes.likely)}")
     output.say(f"  shape: {view.model_source}")
     rows = [(part.name, *_bytes(part.bytes), part.why) for part in view.parts if part.bytes.high]
     output.table(("Part", "At least", "Likely", "At most", "Why"), [*rows, ("in all", *_bytes(view.bytes), "")])

@@ -16,6 +16,7 @@ from placet.cli.commands import (
     operating,
     orphans,
     planning,
+    providers,
     running,
     sizing,
     streaming,
@@ -74,6 +75,12 @@ GROUPS = (
         "What a workload hands back.",
         LOOK,
         (Command("ls", artifacts.artifacts_ls), Command("get", artifacts.artifacts_get)),
+    ),
+    Group(
+        "provider",
+        "Where workloads can run: what is set up, and what each promises.",
+        OPERATE,
+        (Command("ls", providers.provider_ls), Command("show", providers.provider_show)),
     ),
     Group(
         "token",

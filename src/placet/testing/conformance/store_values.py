@@ -60,6 +60,9 @@ PLACEMENT = PlacementNote(
     parts=(("cost", "0.1"),),
     dropped=(("memory", 2),),
     reasons=("cheapest that fits",),
+    gpu_count=2,
+    gpu_asked_bytes=2**33,
+    gpu_device_bytes=2**35,
     forecast=Forecast(
         cost_usd=Quantiles(p10=Decimal("0.000001"), p50=Decimal("0.10"), p90=Decimal(7)),
         start_s=Quantiles(p10=Decimal(0), p50=Decimal("0.125"), p90=Decimal(60)),
@@ -176,7 +179,7 @@ def rich_attempt(workload: Workload) -> Attempt:
         wasted_usd=Decimal("1E-9"),
         phases_ms=(("install", 12), ("run", 2**53)),
         logs=(LogSeal(stream="stdout", bytes_total=10, bytes_kept=8, gaps=((1, 2),)),),
-        usage=Usage(cpu_s=0.25, peak_memory_bytes=2**40, disk_bytes=0),
+        usage=Usage(cpu_s=0.25, peak_memory_bytes=2**40, disk_bytes=0, gpu_peak_bytes=2**34),
         evidence=(("source", "runner"),),
     )
 
