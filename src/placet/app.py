@@ -122,6 +122,9 @@ async def open_app(settings: Settings) -> App:
     def check(spec: Spec) -> tuple[Problem, ...]:
         return (*unsupported(spec), *inputs.check(spec), *models.check(spec))
 
+    def complete(spec: Spec) -> Spec:
+        return models.complete(inputs.complete(spec))
+
     reconciler = Reconciler(
         Ports(
             store=store,
@@ -142,7 +145,7 @@ async def open_app(settings: Settings) -> App:
             fingerprint=_Fingerprint(),
             offers=market,
             check=check,
-            complete=models.complete,
+            complete=complete,
             quote_s=settings.engine.quote_seconds,
             owner=reconciler,
         )

@@ -34,6 +34,7 @@ from placet.engine.market import LISTS_WITHIN_S, Market
 from placet.ports.ambient import Clock, Ids
 from placet.ports.store import Store
 from placet.stages import admission, blocking, forecast, placement, quotes, refusal, relaxations, sizing
+from placet.stages.disk import DiskEstimate, disk_of
 from placet.stages.enlarging import enlarged
 from placet.stages.filters import Asked
 from placet.stages.memory.demanded import model_memory
@@ -127,14 +128,15 @@ class Estimate:
 
 @dataclass(frozen=True, kw_only=True)
 class Sized:
-    """The GPU memory that a model needs by its shape, and by what equal workloads were measured to use."""
+    """The GPU memory that a model needs by its shape and by what equal workloads were measured to use, and the disk."""
 
-    estimate: MemoryEstimate
+    estimate: MemoryEstimate | None
     measured: MeasuredMemory | None = None
+    disk: DiskEstimate | None = None
 
     @property
     def recommended_bytes(self) -> int:
-        return sizing.recommended_bytes(self.estimate, self.measured)
+        return 0 if self.estimate is None else sizing.recommended_bytes(self.estimate, self.measured)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,7 +210,8 @@ class Owner(Protocol):
 @dataclass(frozen=True, kw_only=True)
 class IntakePorts:
     """What intake talks to. ``check`` finds what is wrong with a spec here and now, such as missing inputs;
-    ``complete`` writes into a spec what its model says of itself, so that sizing it later gives the same."""
+    ``complete`` writes into a spec what its model says of itself and how large its inputs are, so that sizing it later
+    gives the same."""
 
     store: Store
     clock: Clock
@@ -383,10 +386,11 @@ class Intake:
         return await asyncio.to_thread(held)  # a sentence for each of a thousand offers takes a while
 
     async def measure(self, tenant: str, spec: Spec) -> Sized | Refused:
-        """How much GPU memory the spec's model needs, by whatever is known of it; no offer is looked at."""
+        """How much GPU memory the spec's model needs and how much disk it takes; no offer is looked at."""
         completed = await self._completed(spec)
+        disk = disk_of(completed)
         if completed.model is None:
-            return Refused(problems=(NO_MODEL,))
+            return Refused(problems=(NO_MODEL,)) if disk is None else Sized(estimate=None, disk=disk)
         problems = await asyncio.to_thread(self._ports.check, completed)
         ours = tuple(problem for problem in problems if problem.field.startswith("model"))
         if ours:
@@ -394,12 +398,12 @@ class Intake:
         match model_memory(completed) or estimate_memory(completed.model):
             case MemoryEstimate() as estimate:
                 history = self._ports.owner.lessons().history(tenant, sizing.kind_of(completed))
-                return Sized(estimate=estimate, measured=measured_memory(history, estimate.gpu_count))
+                return Sized(estimate=estimate, measured=measured_memory(history, estimate.gpu_count), disk=disk)
             case UnknownModel() as unknown:
                 return Refused(problems=(admission.unknown_model(unknown),))
 
     async def _completed(self, spec: Spec) -> Spec:
-        if spec.model is None or spec.model.architecture is not None:
+        if not spec.inputs and (spec.model is None or spec.model.architecture is not None):
             return spec
         return await asyncio.to_thread(self._ports.complete, spec)
 
