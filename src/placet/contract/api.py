@@ -168,6 +168,7 @@ class WorkloadSummary(View):
     labels: dict[str, str] = {}
     retry_of: str | None = None
     simulated: bool = Field(default=False, description="At least one of its tries was not real.")
+    quoted_usd: str | None = Field(default=None, description="The bound of the quote that it was submitted with.")
 
 
 class WorkloadView(WorkloadSummary):
@@ -255,6 +256,14 @@ class OfferView(View):
     simulated: bool = Field(default=False, description="Nothing of it is real: no machine, no program, no money.")
 
 
+class SpanView(View):
+    """Bytes between two bounds; `likely` leans to the safe side."""
+
+    low: int
+    likely: int
+    high: int
+
+
 class DemandView(View):
     """What was derived from the spec."""
 
@@ -265,6 +274,10 @@ class DemandView(View):
     disk_bytes: int | None = None
     nodes: int = 1
     runtime_s: IntervalView | None = None
+    disk: SpanView | None = Field(
+        default=None,
+        description="What is known or assumed of the disk; `disk_bytes` is as stated, else the likely one.",
+    )
     reasons: list[str] = []
 
 
@@ -395,16 +408,8 @@ class EstimateView(View):
     spec_digest: str | None = None
 
 
-class SpanView(View):
-    """Bytes between two bounds; `likely` leans to the safe side."""
-
-    low: int
-    likely: int
-    high: int
-
-
 class MemoryPartView(View):
-    """One thing that takes memory on each GPU."""
+    """One thing that takes memory on each GPU, or room on the disk."""
 
     name: str
     bytes: SpanView
@@ -427,8 +432,17 @@ class MeasuredView(View):
     why: str
 
 
+class DiskView(View):
+    """How much disk a spec takes, and why; what is only assumed has no lower bound."""
+
+    bytes: SpanView
+    recommended_bytes: int = Field(description="What is asked of an offer where the spec states nothing.")
+    parts: list[MemoryPartView] = []
+
+
 class SizeView(View):
-    """How much memory a model needs on each GPU, and why."""
+    """How much memory a model needs on each GPU, how much disk the spec takes, and why. Without a model what is said of
+    one is empty and zero."""
 
     model: str = Field(description="The architecture that the hint was taken for.")
     model_source: str = Field(description="Where its shape is from.")
@@ -437,6 +451,7 @@ class SizeView(View):
     bytes: SpanView
     recommended_bytes: int = Field(description="What each GPU should have, at least: as measured, else as estimated.")
     measured: MeasuredView | None = None
+    disk: DiskView | None = Field(default=None, description="`null`: the spec names nothing that takes room.")
     parts: list[MemoryPartView] = []
     assumptions: list[str] = []
     splits: list[SplitView] = []

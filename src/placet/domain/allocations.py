@@ -61,13 +61,19 @@ class Launch:
 
 @dataclass(frozen=True, kw_only=True)
 class Handle:
-    """How to address an allocation at its provider; stored with the attempt."""
+    """How to address an allocation at its provider; stored with the attempt.
+
+    ``nonce`` is that of its tag, empty where the provider does not say; ``price_usd_per_hour`` is what the provider
+    itself says that it costs.
+    """
 
     provider: str
     key: str
     native_id: str
     created_ms: int
     place: str = ""
+    nonce: str = ""
+    price_usd_per_hour: Decimal | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,7 +29,7 @@ from placet.engine.facts import (
     SubmitAnswer,
     World,
 )
-from placet.stages import blocking, course, dispatch, placement, recovery, sizing, tracking
+from placet.stages import blocking, course, dispatch, placement, quotes, recovery, sizing, tracking
 from placet.stages.delivery import deliver
 from placet.stages.enlarging import enlarged
 from placet.stages.explaining import decision
@@ -325,6 +325,7 @@ def _asked(draft: Draft, world: World) -> Asked:
         now_ms=draft.now_ms,
         excluded=workload.excluded_offers,
         spent_usd=draft.spent_usd(),
+        quoted=quotes.left(workload, draft.attempts, draft.now_ms),
         experience=world.lessons.experience,
         blocks=blocking.blocks(world.lessons, workload.tenant, draft.now_ms),
         exploration=world.exploration,
@@ -356,7 +357,7 @@ def _moved(draft: Draft, attempt: Attempt, situation: Situation) -> Failure | No
     asked = _asked(draft, situation.world)
     offers = situation.world.offers().open_to(workload.spec.constraints.providers.allowed)
     draft.course = course.look(asked, offers, workload, draft.attempts, draft.course)
-    if draft.course is None or not course.moves(draft.course):
+    if draft.course is None or not course.moves(draft.course, asked, offers):
         return None
     return Failure(cause=Cause.MOVED, message=draft.course.decision.reason)
 

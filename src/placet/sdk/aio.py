@@ -13,6 +13,7 @@ from placet.contract import api
 from placet.contract.explanations import ExplanationView
 from placet.contract.forecasts import CalibrationView
 from placet.contract.logs import LogPieceView
+from placet.contract.orphans import OrphanPage, OrphanView
 from placet.contract.providers import ProviderView
 from placet.contract.tokens import IssuedTokenView
 from placet.sdk import calls, saving
@@ -272,6 +273,14 @@ class AsyncClient:
         ]
 
     # Tokens
+
+    async def orphans(self, *, closed: bool = False) -> OrphanPage:
+        """Allocations that no attempt stands for; with ``closed`` those of the last week that are dealt with too."""
+        return await self._transport.send(calls.orphans(closed))
+
+    async def delete_orphan(self, orphan_id: str) -> OrphanView:
+        """Ask for its deletion. Repeating it changes nothing."""
+        return await self._transport.send(calls.delete_orphan(orphan_id))
 
     async def tokens(self) -> list[api.TokenView]:
         """All tokens, without their secrets."""

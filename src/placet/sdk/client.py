@@ -14,6 +14,7 @@ from placet.contract import api
 from placet.contract.explanations import ExplanationView
 from placet.contract.forecasts import CalibrationView
 from placet.contract.logs import LogPieceView
+from placet.contract.orphans import OrphanPage, OrphanView
 from placet.contract.providers import ProviderView
 from placet.contract.tokens import IssuedTokenView
 from placet.sdk import calls, saving
@@ -267,6 +268,16 @@ class Client:
         """All outputs of the newest attempt that has any, below a folder."""
         newest = saving.newest(self.artifacts(workload_id))
         return [self.download(workload_id, artifact, saving.inside(Path(folder), artifact.path)) for artifact in newest]
+
+    # Orphans
+
+    def orphans(self, *, closed: bool = False) -> OrphanPage:
+        """Allocations that no attempt stands for; with ``closed`` those of the last week that are dealt with too."""
+        return self._transport.send(calls.orphans(closed))
+
+    def delete_orphan(self, orphan_id: str) -> OrphanView:
+        """Ask for its deletion. Repeating it changes nothing."""
+        return self._transport.send(calls.delete_orphan(orphan_id))
 
     # Tokens
 

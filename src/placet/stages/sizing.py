@@ -2,11 +2,13 @@
 
 import hashlib
 from dataclasses import dataclass
+from decimal import Decimal
 
 from placet.domain.lessons import NO_LESSONS, History, Lessons
 from placet.domain.offers import Demand, Interval
 from placet.domain.spec import Accelerator, Spec
 from placet.domain.units import format_bytes
+from placet.stages.disk import disk_of
 from placet.stages.memory.demanded import model_memory, told
 from placet.stages.memory.measured import MeasuredMemory, measured_memory
 from placet.stages.memory.values import MemoryEstimate, UnknownModel
@@ -37,19 +39,37 @@ def size(spec: Spec, *, tenant: str = "", lessons: Lessons = NO_LESSONS) -> Dema
     reasons = [] if runtime_s is None else [f"run time: {runtime_s.reason}"]
     if history.peak_bytes is not None:
         reasons.append(f"memory: equal workloads used at most {format_bytes(history.peak_bytes)}")
-    gpus = _gpus(spec, history)
+    gpus, disk = _gpus(spec, history), _disk(spec)
     return Demand(
         gpu_count=gpus.count,
         gpu_memory_bytes=gpus.memory_bytes,
         cpu_cores=needs.cpu_cores,
         memory_bytes=needs.memory_bytes,
-        disk_bytes=needs.disk_bytes,
+        disk_bytes=needs.disk_bytes if needs.disk_bytes is not None or disk is None else int(disk.likely),
+        disk=disk,
         nodes=needs.nodes,
         runtime_s=runtime_s,
-        reasons=(*reasons, *gpus.reasons),
+        reasons=(*reasons, *gpus.reasons, *_disk_told(needs.disk_bytes, disk)),
         kind=kind,
         usual_s=_usual(spec, history),
     )
+
+
+def _disk(spec: Spec) -> Interval | None:
+    estimate = disk_of(spec)
+    if estimate is None:
+        return None
+    size = estimate.size
+    return Interval(low=Decimal(size.low), likely=Decimal(size.likely), high=Decimal(size.high), reason=estimate.reason)
+
+
+def _disk_told(stated: int | None, disk: Interval | None) -> tuple[str, ...]:
+    if disk is None:
+        return ()
+    low, likely, high = (format_bytes(int(part)) for part in (disk.low, disk.likely, disk.high))
+    if stated is None:
+        return (f"disk: {likely}, between {low} and {high}: {disk.reason}",)
+    return (f"disk: {format_bytes(stated)} as stated, though likely {likely}: {disk.reason}",) * (stated < disk.likely)
 
 
 def _usual(spec: Spec, history: History) -> Interval | None:

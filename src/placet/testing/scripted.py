@@ -136,7 +136,14 @@ class ScriptedProvider:
 
     def _create(self, launch: Launch, script: Script) -> None:
         now_ms = self._clock.now_ms()
-        handle = Handle(provider=self.name, key=launch.key, native_id=f"n-{launch.key}", created_ms=now_ms)
+        handle = Handle(
+            provider=self.name,
+            key=launch.key,
+            native_id=f"n-{launch.key}",
+            created_ms=now_ms,
+            nonce=launch.tag.nonce,
+            price_usd_per_hour=launch.offer.price_usd_per_hour,
+        )
         seen = Observation(
             key=launch.key,
             phase=Phase.AWAITING_PERMIT,

@@ -14,6 +14,7 @@ from placet.cli.commands import (
     looking,
     offers,
     operating,
+    orphans,
     planning,
     providers,
     running,
@@ -66,6 +67,7 @@ COMMANDS = (
     Command("server", operating.server, OPERATE),
     Command("doctor", doctor.doctor, OPERATE),
     Command("migrate", operating.migrate, OPERATE),
+    Command("orphans", orphans.orphans, OPERATE),
 )
 GROUPS = (
     Group(

@@ -141,6 +141,7 @@ def handle(document: Json, provider: str, place: str) -> Handle:
         native_id=document["incarnation"],
         created_ms=document["created_ms"],
         place=place,
+        nonce=document.get("nonce") or "",
     )
 
 

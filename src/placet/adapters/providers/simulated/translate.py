@@ -106,7 +106,15 @@ def handle(machine: Machine, provider: str) -> Handle:
     """How to address a machine."""
     order = machine.order
     made_ms = order.asked_ms + round(order.behaviour.late_create_s * SECOND_MS)
-    return Handle(provider=provider, key=order.key, native_id=order.native_id, created_ms=made_ms, place=order.region)
+    return Handle(
+        provider=provider,
+        key=order.key,
+        native_id=order.native_id,
+        created_ms=made_ms,
+        place=order.region,
+        nonce=order.nonce,
+        price_usd_per_hour=order.price_usd_per_hour * order.behaviour.price_factor,
+    )
 
 
 def gone(key: str, provider: str, now_ms: int) -> Observation:
