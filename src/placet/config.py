@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
+from placet.contract.simulated import Simulated
 from placet.domain.units import CORES_MIN, MEMORY_BYTES_MIN, PB, parse_bytes
 from placet.sdk import places
 
@@ -125,6 +126,34 @@ class LocalSettings(_Section):
     log_limit: Bytes = Field(10**9, description="Bytes kept of each log stream of an attempt, such as `1GB`.")
 
 
+class SimulatedSettings(_Section):
+    """A provider of machines that are not real, for rehearsals. It runs no program and spends no money."""
+
+    enabled: bool = Field(
+        False, description="Have it; workloads come to it only if `constraints.providers.allowed` names it."
+    )
+    for_all: bool = Field(
+        False, description="Let it be chosen for workloads too that do not name it: only on a server for rehearsals."
+    )
+    folder: Path | None = Field(
+        None,
+        description="Folder of the simulated cloud, which outlives servers; default: `simulated` in the data folder.",
+    )
+    promised_visibility_seconds: Seconds = Field(
+        5.0, description="How long its card says that a new machine may be invisible; behaviours may break it."
+    )
+    promised_late_create_seconds: Seconds = Field(
+        5.0, description="How late its card says that an order may take effect; behaviours may break it."
+    )
+    defaults: Simulated = Field(default_factory=Simulated, description="")
+
+
+class ProvidersSettings(_Section):
+    """Providers besides this machine."""
+
+    simulated: SimulatedSettings = Field(default_factory=SimulatedSettings, description="")
+
+
 class EngineSettings(_Section):
     """Pace and bounds of the engine."""
 
@@ -133,6 +162,11 @@ class EngineSettings(_Section):
     beat_seconds: Seconds = Field(2.0, description="Time between two signs of life in the store.")
     lease_seconds: Seconds = Field(15.0, description="Silence after which another server takes over.")
     quote_seconds: Seconds = Field(900.0, description="How long the quote of an estimate is valid.")
+    delete_unrecorded: bool = Field(
+        False,
+        description="Delete what bears this deployment's mark at a provider and is recorded nowhere, after ten "
+        "minutes; else `placet orphans` shows it and somebody decides.",
+    )
 
     @model_validator(mode="after")
     def _lease_outlives_beats(self) -> "EngineSettings":
@@ -293,6 +327,7 @@ class Settings(BaseSettings):
     )
     server: ServerSettings = Field(default_factory=ServerSettings, description="")
     local: LocalSettings = Field(default_factory=LocalSettings, description="")
+    providers: ProvidersSettings = Field(default_factory=ProvidersSettings, description="")
     engine: EngineSettings = Field(default_factory=EngineSettings, description="")
     placement: PlacementSettings = Field(default_factory=PlacementSettings, description="")
     inputs: InputSettings = Field(default_factory=InputSettings, description="")
@@ -322,6 +357,11 @@ class Settings(BaseSettings):
     def local_folder(self) -> Path:
         """The local provider's folder, the default filled in."""
         return self.local.folder or self.data_dir / "local"
+
+    @property
+    def simulated_folder(self) -> Path:
+        """The simulated provider's folder, the default filled in."""
+        return self.providers.simulated.folder or self.data_dir / "simulated"
 
     @property
     def database(self) -> str:

@@ -54,6 +54,7 @@ class Point(StrEnum):
     PERMIT_ANSWER = "permit-answer"
     CANCEL = "cancel"
     RELEASE = "release"
+    ORPHANS = "orphans"
     SWEEP = "sweep"
     REQUEST = "request"
     ANSWER = "answer"

@@ -85,6 +85,7 @@ class UsageView(View):
     cpu_s: float | None = None
     peak_memory_bytes: int | None = None
     disk_bytes: int | None = None
+    gpu_peak_bytes: int | None = Field(default=None, description="Of the GPU of which it used most.")
 
 
 class LogSealView(View):
@@ -110,6 +111,7 @@ class PlacementView(View):
     dropped: dict[str, int] = Field(default={}, description="How many offers each filter dropped.")
     why: list[str] = []
     forecast: ForecastView | None = Field(default=None, description="What was expected; noted for the first attempt.")
+    simulated: bool = Field(default=False, description="Nothing of it is real: no machine, no program, no money.")
 
 
 class AttemptView(View):
@@ -165,6 +167,8 @@ class WorkloadSummary(View):
     cause: str | None = None
     labels: dict[str, str] = {}
     retry_of: str | None = None
+    simulated: bool = Field(default=False, description="At least one of its tries was not real.")
+    quoted_usd: str | None = Field(default=None, description="The bound of the quote that it was submitted with.")
 
 
 class WorkloadView(WorkloadSummary):
@@ -249,6 +253,15 @@ class OfferView(View):
     price_source: str = Field(default="", description="The price list that says so; empty for the provider itself.")
     priced_at: str | None = Field(default=None, description="When the price was so.")
     stale: bool = Field(default=False, description="The price is older than it should be, or its source fails.")
+    simulated: bool = Field(default=False, description="Nothing of it is real: no machine, no program, no money.")
+
+
+class SpanView(View):
+    """Bytes between two bounds; `likely` leans to the safe side."""
+
+    low: int
+    likely: int
+    high: int
 
 
 class DemandView(View):
@@ -261,6 +274,10 @@ class DemandView(View):
     disk_bytes: int | None = None
     nodes: int = 1
     runtime_s: IntervalView | None = None
+    disk: SpanView | None = Field(
+        default=None,
+        description="What is known or assumed of the disk; `disk_bytes` is as stated, else the likely one.",
+    )
     reasons: list[str] = []
 
 
@@ -391,16 +408,8 @@ class EstimateView(View):
     spec_digest: str | None = None
 
 
-class SpanView(View):
-    """Bytes between two bounds; `likely` leans to the safe side."""
-
-    low: int
-    likely: int
-    high: int
-
-
 class MemoryPartView(View):
-    """One thing that takes memory on each GPU."""
+    """One thing that takes memory on each GPU, or room on the disk."""
 
     name: str
     bytes: SpanView
@@ -415,15 +424,34 @@ class SplitView(View):
     bytes: SpanView | None = None
 
 
+class MeasuredView(View):
+    """What equal attempts of the tenant were measured to use of a GPU at most."""
+
+    peak_bytes: int
+    attempts: int
+    why: str
+
+
+class DiskView(View):
+    """How much disk a spec takes, and why; what is only assumed has no lower bound."""
+
+    bytes: SpanView
+    recommended_bytes: int = Field(description="What is asked of an offer where the spec states nothing.")
+    parts: list[MemoryPartView] = []
+
+
 class SizeView(View):
-    """How much memory a model needs on each GPU, and why."""
+    """How much memory a model needs on each GPU, how much disk the spec takes, and why. Without a model what is said of
+    one is empty and zero."""
 
     model: str = Field(description="The architecture that the hint was taken for.")
     model_source: str = Field(description="Where its shape is from.")
     task: str
     gpu_count: int
     bytes: SpanView
-    recommended_bytes: int = Field(description="What each GPU should have, at least.")
+    recommended_bytes: int = Field(description="What each GPU should have, at least: as measured, else as estimated.")
+    measured: MeasuredView | None = None
+    disk: DiskView | None = Field(default=None, description="`null`: the spec names nothing that takes room.")
     parts: list[MemoryPartView] = []
     assumptions: list[str] = []
     splits: list[SplitView] = []
@@ -514,7 +542,9 @@ class ResultAttempt(View):
     )
     cpu_s: float | None
     peak_memory_bytes: int | None
+    gpu_peak_bytes: int | None = Field(default=None, description="Of the GPU of which it used most, where measured.")
     phases_ms: dict[str, int]
+    simulated: bool = Field(default=False, description="Nothing of this try was real.")
 
 
 class ResultTiming(View):
@@ -558,6 +588,7 @@ class ResultView(View):
     compute_done: bool
     logs: list[LogSealView]
     retry_of: str | None
+    simulated: bool = Field(default=False, description="At least one of its tries was not real.")
     digest: str = Field(description="`sha256:` over the canonical text of everything but this.")
 
 

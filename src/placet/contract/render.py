@@ -1,5 +1,6 @@
 """From the domain's value back to a document: snake_case, plain units, everything that is stated or has a default."""
 
+import json
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from enum import StrEnum
@@ -52,6 +53,7 @@ def render(spec: Spec) -> Document:
         metadata=_mapping(spec.metadata),
         log_limit=None if spec.log_bytes is None else f"{spec.log_bytes}B",
         stop_grace_seconds=_number(spec.stop_grace_s),
+        provider_options={name: json.loads(stated) for name, stated in spec.provider_options},
     )
 
 
@@ -89,6 +91,7 @@ def _gigabytes(amount: int | None) -> Json:
 def _runtime(runtime: Runtime) -> Document:
     document: Mapping[str, Json] = _stated(
         image=runtime.image,
+        image_size_gb=_gigabytes(runtime.image_bytes),
         registry_secret=runtime.registry_secret,
         command=_texts(runtime.command),
         working_directory=runtime.working_directory,
@@ -212,7 +215,7 @@ def _retry(retry: RetryPolicy) -> Document:
 
 def _input(given: Input) -> Document:
     content: Document = {"text" if given.kind is InputKind.TEXT else "source": given.source}
-    return {"name": given.name, **content, **_stated(sha256=given.sha256)}
+    return {"name": given.name, **content, **_stated(sha256=given.sha256, size_gb=_gigabytes(given.size_bytes))}
 
 
 def _array_item(given: ArrayItem) -> Document:

@@ -14,6 +14,7 @@ from placet.contract import checks, fields, limits
 from placet.contract.found import refuse_all
 from placet.contract.model import ModelHint
 from placet.contract.part import BEHAVIOUR, INFORMATION, PREFERENCE, STRICT, Part
+from placet.contract.simulated import ProviderOptions
 from placet.domain.failures import FailureClass
 from placet.domain.spec import Accelerator, CapacityType, EarlierArtifacts, Objective, Repeat
 
@@ -41,6 +42,11 @@ class ContainerRuntime(Part):
 
     type: Literal["container"] = Field(description="Run an image.", json_schema_extra=BEHAVIOUR)
     image: fields.Image = Field(description="The image, by tag or digest.", json_schema_extra=STRICT)
+    image_size_gb: fields.Disk | None = Field(
+        default=None,
+        description="How large the image is when unpacked; else an allowance counts.",
+        json_schema_extra=BEHAVIOUR,
+    )
     entrypoint: tuple[fields.Text, ...] | None = Field(
         default=None, max_length=1000, description="Replaces the image's ENTRYPOINT.", json_schema_extra=BEHAVIOUR
     )
@@ -266,12 +272,18 @@ class Input(Part):
     sha256: fields.Digest | None = Field(
         default=None, description="Refused when the content has another digest.", json_schema_extra=STRICT
     )
+    size_gb: fields.Size | None = Field(
+        default=None,
+        description="How large it is; measured where the machine of the server has it.",
+        json_schema_extra=BEHAVIOUR,
+    )
 
     @model_validator(mode="after")
     def consistent(self) -> "Input":
         refuse_all(
             checks.exactly_one("source", self.source, "text", self.text, example="source: ./data"),
             checks.source(self.source),
+            checks.size(self.text, self.size_gb),
         )
         return self
 
@@ -418,6 +430,10 @@ class SpecDocument(Part):
         json_schema_extra=BEHAVIOUR,
     )
 
+    provider_options: ProviderOptions = Field(
+        default=ProviderOptions(), description="What is meant for one provider alone."
+    )
+
     @model_validator(mode="after")
     def consistent(self) -> "SpecDocument":
         refuse_all(
@@ -430,5 +446,6 @@ class SpecDocument(Part):
             checks.once(self.repeat, self.retry.attempts, self.retry.by_class, self.constraints.capacity_types),
             checks.request_id(self.metadata),
             checks.grace(self.stop_grace_seconds),
+            checks.options(self.provider_options.stated(), self.constraints.providers.allowed),
         )
         return self

@@ -72,6 +72,7 @@ class Runtime:
 
     kind: RuntimeKind
     image: str | None = None
+    image_bytes: int | None = None
     entrypoint: tuple[str, ...] | None = None
     registry_secret: str | None = None
     command: tuple[str, ...] = ()
@@ -132,12 +133,14 @@ class Constraints:
 
 @dataclass(frozen=True, kw_only=True)
 class Input:
-    """Something the program reads, seen by it at ``/inputs/<name>``."""
+    """Something the program reads, seen by it at ``/inputs/<name>``. ``size_bytes`` is what was measured
+    when the workload was submitted, where the server's machine has it, else what was stated."""
 
     name: str
     kind: InputKind
     source: str
     sha256: str | None = None
+    size_bytes: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,7 +183,10 @@ class ArrayItem:
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """The whole request. Mappings are sorted tuples of pairs: the value is hashable and has one canonical form."""
+    """The whole request. Mappings are sorted tuples of pairs: the value is hashable and has one canonical form.
+
+    ``provider_options`` are names of providers and what is meant for each alone, as the one JSON text of it.
+    """
 
     version: str = SPEC_VERSION
     name: str | None = None
@@ -203,3 +209,4 @@ class Spec:
     metadata: tuple[tuple[str, str], ...] = ()
     log_bytes: int | None = None
     stop_grace_s: Decimal = Decimal(10)
+    provider_options: tuple[tuple[str, str], ...] = ()

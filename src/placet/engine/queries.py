@@ -8,7 +8,7 @@ from itertools import islice
 import numpy as np
 
 from placet.domain.account import Account
-from placet.domain.allocations import LogChunk
+from placet.domain.allocations import ContractCard, LogChunk
 from placet.domain.calibration import Calibration, Outcome
 from placet.domain.decisions import Decision
 from placet.domain.listings import Corrected, Quarantined
@@ -123,6 +123,16 @@ class Queries:
     async def list(self, wanted: WorkloadFilter) -> Sequence[Workload]:
         """Workloads, newest first."""
         return await self._ports.store.list(wanted)
+
+    async def simulated(self, workloads: Sequence[Workload]) -> frozenset[str]:
+        """The ids of those that were tried on what is not real. Others are not looked up: they name no provider, and no
+        provider of this server is simulated."""
+        here = any(provider.card.simulated for provider in self._ports.providers.values())
+        perhaps = [one.id for one in workloads if one.epoch and (here or one.spec.constraints.providers.allowed)]
+        records = await self._ports.store.load(perhaps) if perhaps else []
+        return frozenset(
+            record.workload.id for record in records if any(attempt.placement.simulated for attempt in record.attempts)
+        )
 
     async def counts(self) -> dict[WorkloadState, int]:
         """How many workloads are in each state."""
@@ -335,6 +345,10 @@ class Queries:
     def stale(self, offer: Offer) -> bool:
         """Is its price older than its list may be, or was it not confirmed by the last reading?"""
         return self._ports.offers.stale(offer, self._ports.clock.now_ms())
+
+    def providers(self) -> tuple[tuple[str, ContractCard, Sequence[Offer]], ...]:
+        """Every provider with its card and what it offers now."""
+        return tuple((name, each.card, each.offers()) for name, each in self._ports.providers.items())
 
     @property
     def market(self) -> Market:

@@ -60,8 +60,12 @@ def dispatch(
         capacity_type=str(best.offer.capacity_type),
         kind=demand.kind,
         memory_bytes=demand.memory_bytes,
+        gpu_count=demand.gpu_count,
+        gpu_asked_bytes=demand.gpu_memory_bytes,
+        gpu_device_bytes=best.offer.gpu.memory_bytes if best.offer.gpu else None,
         billing_quantum_s=best.offer.billing_quantum_s,
         minimum_charge_usd=best.offer.minimum_charge_usd,
+        simulated=best.offer.simulated,
         resumes=workload.spec.repeat is Repeat.RESUMABLE or workload.spec.checkpoints is not None,
         forecast=forecast(best, demand, workload.spec.repeat) if epoch == 1 else None,
     )
