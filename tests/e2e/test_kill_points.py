@@ -10,25 +10,22 @@ from pathlib import Path
 
 import pytest
 
-from placet.domain.states import AttemptState, IntentVerb, WorkloadState
-from placet.failpoints import POINTS, Point, attempt_point, intent_point, workload_point
+from placet.domain.states import IntentVerb
+from placet.failpoints import POINTS, Point, intent_point
 from placet.runner import failpoints as runner
 from tests.support.kills import AFTERWARDS, ELSEWHERE, Cut, Sweep, cuts
 from tests.support.mixture import seed
 from tests.support.postgres import PostgresServer
 from tests.support.servers import Nursery
 
-AT_A_TIME = 4
+AT_A_TIME = 6
 MOMENTS = (
     f"{Point.ACCEPT}.after",
     f"{Point.REPLY}.before",
     f"{intent_point(IntentVerb.SUBMIT)}.before",
     f"{Point.SUBMIT}.after",
-    f"{Point.HANDLE}.before",
     f"{Point.PERMIT}.after",
-    f"{attempt_point(AttemptState.RUNNING)}.before",
     f"{Point.CANCEL}.before",
-    f"{workload_point(WorkloadState.DELIVERING)}.after",
     f"{Point.ADOPT}.after",
     f"{Point.VERDICT}.before",
     f"{Point.VERDICT}.after",
@@ -41,7 +38,7 @@ OF_THE_RUNNER = (
     "runner.record.exit.json.before",
     "runner.spare.after",
 )
-DRAWN = {"sqlite": 6, "postgresql": 3}
+DRAWN = {"sqlite": 4, "postgresql": 2}
 
 
 def chosen(store: str) -> list[Cut]:

@@ -132,7 +132,7 @@ def few_kinds(marks: Marks) -> tuple[Kind, ...]:
         Kind(name="never", body="exit 4", state="failed", starts=(2,), fields=retry),
         Kind(name="cancelled", body="sleep 600", state="cancelled", cancelled=True, once_started=True),
         Kind(name="a script", body="", starts=(0,), fields={"runtime": {"type": "python", "script_text": "print(1)"}}),
-        Kind(name="too late", body="sleep 600", state="expired", starts=(0, 1), fields=soon),
+        Kind(name="too late", body="sleep 600", state="expired", after_loss="failed", starts=(0, 1), fields=soon),
     )
 
 
