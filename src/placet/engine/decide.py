@@ -29,7 +29,7 @@ from placet.engine.facts import (
     SubmitAnswer,
     World,
 )
-from placet.stages import blocking, course, dispatch, placement, recovery, sizing, tracking
+from placet.stages import blocking, course, dispatch, doubt, placement, recovery, sizing, tracking
 from placet.stages.delivery import deliver
 from placet.stages.enlarging import enlarged
 from placet.stages.explaining import decision
@@ -83,8 +83,10 @@ def _fold(draft: Draft, fact: Fact, world: World, *, adopted: bool) -> tuple[Eff
             return _observation(draft, fact, world, adopted=adopted)
         case SubmitAnswer() if attempt is not None and attempt.epoch == fact.epoch:
             _submit_answer(draft, attempt, fact)
-        case Found() if attempt is not None and attempt.epoch == fact.epoch:
-            _found(draft, attempt, fact, world)
+        case Found():
+            for known in draft.attempts:
+                if known.epoch == fact.epoch:
+                    _found(draft, known, fact, world)
         case Delivered() if attempt is not None and attempt.epoch == fact.epoch:
             _delivered(draft, fact)
         case Released():
@@ -207,7 +209,10 @@ def _found(draft: Draft, attempt: Attempt, found: Found, world: World) -> None:
             draft.put_attempt(evolve(attempt, handle=oldest), ())
         return
     if attempt.final and attempt.handle is None:
-        draft.released(attempt.epoch, True)
+        counted = tracking.absent_again(attempt, draft.now_ms)
+        draft.put_attempt(counted, ())
+        if tracking.leftovers_absent(counted, world.cards[attempt.provider], draft.now_ms):
+            draft.released(attempt.epoch, True)
         _outputs_absent(draft, attempt, world)
     if attempt.state is not AttemptState.UNKNOWN:
         return
@@ -268,7 +273,7 @@ def _next(draft: Draft, situation: Situation) -> list[Effect]:
     if workload.state is WorkloadState.DELIVERING:
         return _deliver(draft, situation)
     if attempt is not None and not attempt.final:
-        return _live(draft, attempt, situation)
+        return [*_release(draft, situation), *_live(draft, attempt, situation)]
     if attempt is not None and not draft.concluded:
         return _attempt_over(draft, attempt, situation)
     stop = _stop_failure(draft)
@@ -367,6 +372,9 @@ def _live(draft: Draft, attempt: Attempt, situation: Situation) -> list[Effect]:
         draft.settle(IntentVerb.SUBMIT, attempt.epoch, IntentState.AMBIGUOUS, "the sender is gone")
         draft.move_attempt(attempt, AttemptState.UNKNOWN, "the sender is gone before the answer was recorded")
         return [Find(attempt=attempt)]
+    given_up = _settle_doubt(draft, attempt, situation)
+    if given_up is not None:
+        return given_up
     if attempt.state is AttemptState.UNKNOWN:
         return [] if "Find" in busy else [Find(attempt=attempt)]
     if attempt.handle is None:
@@ -380,6 +388,19 @@ def _live(draft: Draft, attempt: Attempt, situation: Situation) -> list[Effect]:
     if "Observe" not in busy and (situation.adopted or _observe_due(attempt, situation.world)):
         effects.append(Observe(handle=attempt.handle))
     return effects
+
+
+def _settle_doubt(draft: Draft, attempt: Attempt, situation: Situation) -> list[Effect] | None:
+    """What follows when an attempt is given up of which nobody can tell whether it runs; ``None`` when it is not."""
+    match doubt.settle(draft.workload, attempt, draft.now_ms):
+        case doubt.GivesUp() as verdict:
+            return _attempt_over(draft, draft.give_up(attempt, verdict), situation)
+        case doubt.Asks() as asks:
+            draft.obstructed(asks.question)
+        case doubt.Waits():
+            if draft.workload.reason.startswith(doubt.NOBODY):
+                draft.obstructed("")
+    return None
 
 
 def _observe_due(attempt: Attempt, world: World) -> bool:
@@ -563,6 +584,8 @@ def _look_ms(draft: Draft, world: World) -> int | None:
         wake_ms = workload.wake_ms or 0
         times.append(wake_ms if wake_ms > now_ms else now_ms + LOOK_AGAIN_MS)
         return min(times)
+    if draft.unreleased():
+        times.append(now_ms + world.observe_every_ms)
     quick = attempt.state in (AttemptState.UNKNOWN, AttemptState.STOPPING, AttemptState.INTENDED)
     times.append(now_ms + (LOOK_AGAIN_MS if quick or attempt.absent_reads else world.observe_every_ms))
     if attempt.handle is None or attempt.desired is Desired.STOP:
