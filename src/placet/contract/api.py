@@ -166,6 +166,7 @@ class WorkloadSummary(View):
     cause: str | None = None
     labels: dict[str, str] = {}
     retry_of: str | None = None
+    quoted_usd: str | None = Field(default=None, description="The bound of the quote that it was submitted with.")
 
 
 class WorkloadView(WorkloadSummary):

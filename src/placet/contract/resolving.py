@@ -1,20 +1,6 @@
-"""What clients see of, and say about, an attempt of which nobody can tell whether it runs."""
-
-from typing import Literal
-
-from pydantic import BaseModel, ConfigDict, Field
+"""What clients see of an attempt of which nobody can tell whether it runs."""
 
 from placet.contract.api import View
-
-
-class ResolveRequest(BaseModel):
-    """The owner's word."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-
-    decision: Literal["go_on"] = Field(
-        description="`go_on`: give the attempt up and start the next one, at the risk that both run and cost."
-    )
 
 
 class DoubtView(View):

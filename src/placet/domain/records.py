@@ -34,7 +34,10 @@ class Lease:
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """What was asked and where it stands. ``revision`` grows by one with every write of the row."""
+    """What was asked and where it stands. ``revision`` grows by one with every write of the row.
+
+    ``quoted_usd`` is the bound of the quote that it was submitted with.
+    """
 
     id: str
     tenant: str
@@ -58,6 +61,7 @@ class Workload:
     delivery: DeliveryState = DeliveryState.NONE
     failure: Failure | None = None
     retry_of: str | None = None
+    quoted_usd: Decimal | None = None
     finished_ms: int | None = None
 
     @property

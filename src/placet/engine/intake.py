@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import partial
 from typing import Protocol
 
@@ -13,7 +14,7 @@ from placet.domain.lessons import Lessons
 from placet.domain.offer_table import OfferTable
 from placet.domain.offers import Demand, Drop, Interval, Plan, Ranked
 from placet.domain.problems import Problem
-from placet.domain.quotes import Quote
+from placet.domain.quotes import Quote, Terms
 from placet.domain.records import (
     Acceptance,
     Accepted,
@@ -254,7 +255,8 @@ class Intake:
             if known is None:
                 return Refused(problems=problems, relaxations=judged.relaxations)
             return await self._known(submission.tenant, known.workload_id, known.body_digest == digest)
-        acceptance = self._acceptance(submission, digest)
+        terms = await self._terms(submission)
+        acceptance = self._acceptance(submission, digest, None if terms is None else terms.bound_usd)
         accepted = await self._accept(acceptance)
         if accepted.outcome is AcceptOutcome.CREATED:
             return Submitted(workload=acceptance.workload, existed=False, doubts=refusal.doubts(judged.asked))
@@ -290,7 +292,7 @@ class Intake:
             return Conflict(workload_id=workload_id)
         return Submitted(workload=workload, existed=True)
 
-    def _acceptance(self, submission: Submission, digest: str) -> Acceptance:
+    def _acceptance(self, submission: Submission, digest: str, quoted_usd: Decimal | None) -> Acceptance:
         now_ms = self._ports.clock.now_ms()
         workload = Workload(
             id=self._ports.ids.workload_id(now_ms),
@@ -304,6 +306,7 @@ class Intake:
             wake_ms=now_ms,
             lease=self._ports.owner.lease_for_new() or Lease(),
             retry_of=submission.retry_of,
+            quoted_usd=quoted_usd,
         )
         quoted = () if submission.quote is None else (("quote", submission.quote.strip()),)
         event = Event(
@@ -354,10 +357,15 @@ class Intake:
         """How the world has moved beyond the quote of a submission, if it came with one."""
         if submission.quote is None:
             return ()
-        terms = quotes.read(await self._quote_key(), submission.tenant, submission.quote)
+        terms = await self._terms(submission)
         best = relaxations.best_ever(asked, self._ports.offers())
         expected = None if best is None else forecast.forecast(best.ranked, asked.demand, asked.spec.repeat)
         return quotes.judge(terms, digest, expected, asked.now_ms)
+
+    async def _terms(self, submission: Submission) -> Terms | None:
+        if submission.quote is None:
+            return None
+        return quotes.read(await self._quote_key(), submission.tenant, submission.quote)
 
     async def _quote_key(self) -> bytes:
         if self._key is None:

@@ -202,9 +202,7 @@ def doubt(workload_id: str) -> Call[DoubtView]:
 
 def go_on(workload_id: str) -> Call[DoubtView]:
     """Go on without the attempt that is in doubt."""
-    body = _encoded({"decision": "go_on"})
-    request = Request(method="POST", path=f"{_path(workload_id)}/resolve", headers=JSON_BODY, body=body)
-    return Call(request=request, read=_as(DoubtView))
+    return Call(request=Request(method="POST", path=f"{_path(workload_id)}/go-on"), read=_as(DoubtView))
 
 
 def orphans(closed: bool = False) -> Call[OrphanPage]:

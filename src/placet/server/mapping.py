@@ -58,6 +58,7 @@ def _summary(held: Workload) -> dict[str, object]:
         "cause": None if held.failure is None else held.failure.cause.value,
         "labels": dict(held.spec.labels),
         "retry_of": held.retry_of,
+        "quoted_usd": None if held.quoted_usd is None else money(held.quoted_usd),
     }
 
 

@@ -1,15 +1,13 @@
 """Routes about an attempt of which nobody can tell whether it runs."""
 
-from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from placet.contract.resolving import DoubtView, ResolveRequest
+from placet.contract.resolving import DoubtView
 from placet.engine.resolving import Doubt, NotInDoubt
 from placet.server import mapping, problems
-from placet.server.asking import unfit
 from placet.server.doors import Doors, actor_of, no_workload, reply, workload_id_of
-from placet.server.table import SMALL_BODY_MAX, Door, Repeat, Route, principal_of, read_body
+from placet.server.table import Door, Repeat, Route, principal_of
 from placet.server.tokens import Scope
 from placet.server.workloads import ONE
 
@@ -22,7 +20,7 @@ class Resolving:
 
     def routes(self) -> tuple[Route, ...]:
         """What these handlers answer to."""
-        return (Route(door=DOUBT, endpoint=self.doubt), Route(door=RESOLVE, endpoint=self.resolve))
+        return (Route(door=DOUBT, endpoint=self.doubt), Route(door=GO_ON, endpoint=self.go_on))
 
     async def doubt(self, request: Request) -> Response:
         """Is it unclear whether the current attempt runs, since when, and what would going on without it cost?"""
@@ -31,13 +29,8 @@ class Resolving:
             raise no_workload()
         return reply(_view(found))
 
-    async def resolve(self, request: Request) -> Response:
+    async def go_on(self, request: Request) -> Response:
         """Go on without an attempt that is in doubt. Repeating it changes nothing."""
-        body = await read_body(request, SMALL_BODY_MAX)
-        try:
-            ResolveRequest.model_validate_json(body)
-        except ValidationError as error:
-            raise unfit(error) from error
         tenant, workload_id = principal_of(request).tenant, workload_id_of(request)
         outcome = await self._doors.resolving.go_on(tenant, workload_id, actor_of(request))
         if outcome is None:
@@ -70,15 +63,13 @@ DOUBT = Door(
     reply=DoubtView,
     refusals=(problems.NOT_FOUND,),
 )
-RESOLVE = Door(
+GO_ON = Door(
     method="POST",
-    path=ONE + "/resolve",
+    path=ONE + "/go-on",
     summary="Go on without an attempt that is in doubt.",
     scope=Scope.CANCEL,
     repeat=Repeat.SAME,
-    body_max=SMALL_BODY_MAX,
-    body=ResolveRequest,
     reply=DoubtView,
-    refusals=(problems.NOT_FOUND, problems.BAD_REQUEST, problems.TOO_LARGE, problems.NOT_IN_DOUBT),
+    refusals=(problems.NOT_FOUND, problems.NOT_IN_DOUBT),
 )
-DOORS = (DOUBT, RESOLVE)
+DOORS = (DOUBT, GO_ON)

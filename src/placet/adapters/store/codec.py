@@ -113,6 +113,7 @@ def workload_birth(workload: Workload, spec_id: str) -> Params:
         "name": workload.spec.name,
         "created_ms": workload.created_ms,
         "retry_of": workload.retry_of,
+        "quoted_usd": None if workload.quoted_usd is None else str(workload.quoted_usd),
     }
 
 
@@ -146,7 +147,7 @@ def workload_from(row: Row, spec: Spec) -> Workload:
     (
         id_, tenant, _, spec_digest, _, created_ms, retry_of, state, desired, revision, lease_owner, lease_epoch,
         wake_ms, state_since_ms, updated_ms, epoch, reason, wait_for, user_failures, infrastructure_failures,
-        excluded_offers, compute_done, delivery, failure, finished_ms,
+        excluded_offers, compute_done, delivery, failure, finished_ms, quoted_usd,
     ) = row  # fmt: skip
     return Workload(
         id=text(id_),
@@ -171,6 +172,7 @@ def workload_from(row: Row, spec: Spec) -> Workload:
         delivery=DeliveryState(text(delivery)),
         failure=_failure.decode(text(failure)) if failure else None,
         retry_of=perhaps_text(retry_of),
+        quoted_usd=None if quoted_usd is None else Decimal(text(quoted_usd)),
         finished_ms=perhaps_number(finished_ms),
     )
 

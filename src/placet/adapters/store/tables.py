@@ -117,6 +117,7 @@ workloads = Table(
     Column("delivery", Text, nullable=False),
     Column("failure", Text),
     Column("finished_ms", BigInteger),
+    Column("quoted_usd", Text),
     PrimaryKeyConstraint("id"),
     # What results refer to: a result exists only for a workload that is finished, and then that moment is fixed.
     UniqueConstraint("id", "finished_ms"),

@@ -150,6 +150,7 @@ class StoreContract(OwnershipContract):
             rich_workload(1),
             spec=workload.spec,
             retry_of=None,
+            quoted_usd=None,
             state=W.WAITING,
             revision=workload.revision + 1,
             updated_ms=NOW_MS + 5,

@@ -10,6 +10,7 @@ from placet.domain.experience import Level, Tally
 from placet.domain.failures import Cause, Failure
 from placet.domain.forecasts import Forecast, Quantiles
 from placet.domain.offers import Demand, Gpu, Interval, Offer
+from placet.domain.quotes import Quoted
 from placet.domain.records import (
     Acceptance,
     Artifact,
@@ -204,6 +205,7 @@ def rich_decision(workload: Workload) -> Decision:
         demand=Demand(cpu_cores=Decimal("0.5"), runtime_s=cost, reasons=("a", "b"), kind="k"),
         excluded=("b",),
         spent_usd=Decimal("0.25"),
+        quoted=Quoted(bound_usd=Decimal("4.33"), left_usd=Decimal("4.08"), done_s=60.0),
         known=(Known(level=Level.PLACE, group="here\n\nL4\non_demand", tally=tally),),
         blocks=(Block(streak=streak, until_ms=NOW_MS + 1),),
         exploration=0.05,
@@ -244,6 +246,7 @@ def rich_workload(number: int) -> Workload:
         delivery=DeliveryState.PARTIAL,
         failure=Failure(cause=Cause.EXIT_CODE, message="exit 3", exit_code=3, signal=None),
         retry_of="wl_before",
+        quoted_usd=Decimal("4.330001"),
     )
 
 
