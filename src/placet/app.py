@@ -30,7 +30,9 @@ from placet.engine.catalogs import Catalogs, Pace, Source
 from placet.engine.effects import Effects
 from placet.engine.intake import Intake, IntakePorts
 from placet.engine.market import Market, OwnTerms
+from placet.engine.orphans import Orphans
 from placet.engine.queries import Queries, QueryPorts
+from placet.engine.reaper import Sweeps
 from placet.engine.reconcile import Ports, ReconcileOptions, Reconciler
 from placet.ports.catalog import Bounds, Catalog
 from placet.ports.provider import Provider
@@ -43,6 +45,7 @@ from placet.server.serve import AlreadyServed as AlreadyServed
 from placet.server.serve import CannotServe as CannotServe
 from placet.server.serve import Control, Listening, check_exposure, data_folder_lock, serve
 from placet.server.tokens import LooseTokenFile, ensure_local_token
+from placet.stages.reaping import Rules
 
 
 class _Fingerprint:
@@ -119,6 +122,9 @@ async def open_app(settings: Settings) -> App:
     def check(spec: Spec) -> tuple[Problem, ...]:
         return (*unsupported(spec), *inputs.check(spec), *models.check(spec))
 
+    def complete(spec: Spec) -> Spec:
+        return models.complete(inputs.complete(spec))
+
     reconciler = Reconciler(
         Ports(
             store=store,
@@ -139,7 +145,7 @@ async def open_app(settings: Settings) -> App:
             fingerprint=_Fingerprint(),
             offers=market,
             check=check,
-            complete=models.complete,
+            complete=complete,
             quote_s=settings.engine.quote_seconds,
             owner=reconciler,
         )
@@ -246,6 +252,7 @@ def _options(settings: Settings, ids: RandomIds) -> ReconcileOptions:
         owner_timeout_s=engine.lease_seconds,
         observe_every_s=engine.poll_seconds,
         exploration=settings.placement.exploration,
+        sweeps=Sweeps(rules=Rules(unknown=engine.delete_unrecorded)),
     )
 
 
@@ -370,6 +377,7 @@ def _doors(app: App, closing: asyncio.Event) -> Doors:
     return Doors(
         intake=app.intake,
         queries=app.queries,
+        orphans=Orphans(app.store, app.clock, app.reconciler.sweep_now),
         store=app.store,
         clock=app.clock,
         ids=app.ids,

@@ -130,6 +130,11 @@ class EngineSettings(_Section):
     beat_seconds: Seconds = Field(2.0, description="Time between two signs of life in the store.")
     lease_seconds: Seconds = Field(15.0, description="Silence after which another server takes over.")
     quote_seconds: Seconds = Field(900.0, description="How long the quote of an estimate is valid.")
+    delete_unrecorded: bool = Field(
+        False,
+        description="Delete what bears this deployment's mark at a provider and is recorded nowhere, after ten "
+        "minutes; else `placet orphans` shows it and somebody decides.",
+    )
 
     @model_validator(mode="after")
     def _lease_outlives_beats(self) -> "EngineSettings":

@@ -82,6 +82,37 @@ def test_the_command_prints_a_table(
     assert json.loads(capsys.readouterr().out)["gpu_count"] == 1
 
 
+def test_the_disk_follows_from_the_image_and_the_inputs(
+    server: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PLACET_DATA_DIR", str(server.data))
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "rows").write_bytes(b"x" * 3_000_000)
+    asked = {
+        "runtime": {"type": "container", "image": "registry.example.com/tune:v1", "image_size_gb": 4},
+        "inputs": [{"name": "rows", "source": str(tmp_path / "data")}],
+    }
+    demand = server.http.post("/v1/estimate", json=asked).json()["demand"]
+    assert demand["disk"] == {"low": 4_003_000_000, "likely": 4_003_000_000, "high": 4_003_000_000}
+    assert demand["disk_bytes"] == 4_003_000_000
+    assert any(reason.startswith("disk: 4 GB") for reason in demand["reasons"])
+
+    file = tmp_path / "spec.json"
+    file.write_text(json.dumps(asked))
+    assert run(["size", str(file)]) == 0
+    told = capsys.readouterr().out
+    assert "disk: ask for 4 GB" in told
+    assert "input rows" in told
+
+    (problem,) = [
+        one
+        for one in server.http.post("/v1/estimate", json={**asked, "resources": {"disk_gb": 4}}).json()["problems"]
+        if one["field"] == "resources.disk_gb"
+    ]
+    assert problem["code"] == "contradiction"
+    assert problem["fix"] == "ask for 5 or more, or leave it out"
+
+
 def test_a_model_decides_what_is_placed(server: Served) -> None:
     reply = server.http.post("/v1/estimate", json=spec(id="meta-llama/Meta-Llama-3-8B", task="qlora"))
     demand = reply.json()["demand"]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from placet.adapters.providers.local import Device
 from placet.domain.allocations import Phase
 from placet.domain.failures import Cause
 from placet.runner.groups import STRAY_AGE_S, Groups
@@ -280,8 +281,6 @@ async def test_folders_are_private_and_nothing_is_left_open(world: LocalWorld) -
 
 
 async def test_devices_are_assigned_and_never_shared(tmp_path: Path) -> None:
-    from placet.adapters.providers.local import Device
-
     devices = tuple(Device(index=index, id=f"GPU-{index}", model="T9", memory_bytes=24 * 10**9) for index in range(3))
     world = LocalWorld(folder=tmp_path / "local", options={"devices": devices})
     try:
@@ -304,6 +303,42 @@ async def test_devices_are_assigned_and_never_shared(tmp_path: Path) -> None:
         await provider.cancel(first, 0)
         await ended(provider, first)
         assert (await world.run(launch_of(shell("exit 0", resources=needs), "more"))).computed
+    finally:
+        await world.close()
+
+
+NVIDIA_SMI = """#!/bin/sh
+echo "0, GPU-0, 9000"
+echo "1, GPU-1, $(cat {folder}/used)"
+echo "2, GPU-2, [N/A]"
+echo asked >> {folder}/asked
+"""
+
+
+async def test_the_peak_of_gpu_memory_is_that_of_the_fullest_of_its_devices(tmp_path: Path) -> None:
+    tool, used, asked = (tmp_path / name for name in ("nvidia-smi", "used", "asked"))
+    tool.write_text(NVIDIA_SMI.format(folder=tmp_path))
+    tool.chmod(0o755)
+    used.write_text("20000")
+    devices = tuple(Device(index=index, id=f"GPU-{index}", model="T9", memory_bytes=24 * 10**9) for index in range(3))
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    world = LocalWorld(folder=tmp_path / "local", options={"devices": devices, "path": path})
+    try:
+        provider = await world.provider()
+        script = shell("sleep 600", resources=resources(gpu_count=2))
+        two = await provider.submit(launch_of(script, "two"))
+        odd = await provider.submit(launch_of(shell("sleep 600", resources=resources(gpu_count=1)), "odd"))
+        await in_phase(provider, two, Phase.RUNNING)
+        await in_phase(provider, odd, Phase.RUNNING)
+        wait_until(lambda: content(asked).count(b"asked") >= 1, 10, "the devices to be asked")
+        used.write_text("500")
+        # One that is asked again has taken in the answer before.
+        wait_until(lambda: content(asked).count(b"asked") >= 2, 10, "the devices to be asked again")
+        await provider.cancel(two, 0)
+        await provider.cancel(odd, 0)
+        assert (await ended(provider, two)).usage.gpu_peak_bytes == 20000 * 2**20
+        # Its device does not say: that is not nothing used.
+        assert (await ended(provider, odd)).usage.gpu_peak_bytes is None
     finally:
         await world.close()
 

@@ -14,6 +14,7 @@ from placet.domain.failures import Cause
 from placet.domain.records import Record, Transition
 from placet.domain.spec import RetryPolicy
 from placet.domain.states import AttemptState, WorkloadState
+from placet.engine.reaper import Sweeps
 from placet.engine.reconcile import ReconcileOptions
 from placet.ports.store import Claim, Store
 from placet.testing.scripted import Script, ScriptedProvider
@@ -28,8 +29,7 @@ OPTIONS = ReconcileOptions(
     beat_s=0.1,
     observe_every_s=0.3,
     store_retry_s=0.05,
-    sweep_s=0.2,
-    first_sweep_s=0.2,
+    sweeps=Sweeps(first_s=0.2, every_s=0.2),
 )
 
 

@@ -8,10 +8,17 @@ from pathlib import Path
 import pytest
 
 from placet.adapters.ambient import SystemClock
+from placet.domain.allocations import Launch
+from placet.domain.failures import Cause
+from placet.domain.offer_table import OfferTable
 from placet.domain.offers import Availability, Offer
-from placet.domain.records import EventKind
-from placet.domain.spec import CapacityType, Constraints, Spec
+from placet.domain.records import EventKind, Record, Workload
+from placet.domain.spec import CapacityType, Constraints, RetryPolicy, Spec
+from placet.domain.states import WorkloadState
+from placet.engine.decide import decide
+from placet.engine.facts import Situation, World
 from placet.engine.intake import Estimate, Refused, Submission, Submitted
+from placet.stages.explaining import replay
 from placet.testing.scripted import Script, ScriptedProvider
 from tests.support.worlds import TENANT, ControlPlane, always, process, start
 
@@ -141,6 +148,71 @@ async def test_the_forecast_of_the_first_attempt_is_kept_with_it(plane: ControlP
     assert isinstance(outcome, Submitted)
     record = await plane.finished(outcome.workload.id)
     assert record.attempts[0].placement.forecast == estimate.forecast
+
+
+def lost_once(launch: Launch) -> Script:
+    return Script(cause=Cause.LOST, exit_code=None) if launch.tag.epoch == 1 else Script()
+
+
+def used_up(provider: Priced, record: Record) -> Workload:
+    """What becomes of it if its attempt has cost more than it was quoted."""
+    (attempt,) = record.attempts
+    record = replace(record, attempts=(replace(attempt, cost_usd=Decimal(100)),))
+    world = World(
+        now_ms=(record.workload.wake_ms or 0) + 1,
+        deployment="d",
+        worker="w1",
+        offers=lambda: OfferTable.of(provider.offers()),
+        places=frozenset({("scripted", "here")}),
+        cards={provider.name: provider.card},
+    )
+    workload = decide(Situation(record=record, world=world)).record.workload
+    assert workload.failure is not None
+    assert workload.failure.cause is Cause.NO_OFFER
+    assert "of the quote of" in workload.failure.message
+    assert "$0.00 is left" in workload.failure.message
+    return workload
+
+
+RETRIED = replace(DEAR, retry=RetryPolicy(backoff_s=Decimal("0.01")))
+
+
+async def test_a_later_attempt_waits_until_the_price_is_within_the_quote_again(tmp_path: Path) -> None:
+    def script(launch: Launch) -> Script:
+        if launch.tag.epoch == 1:
+            provider.show(price_usd_per_hour=Decimal(5))
+        return lost_once(launch)
+
+    provider = Priced(SystemClock(), script)
+    provider.show(price_usd_per_hour=Decimal(2))
+    plane = await start(f"sqlite:///{tmp_path / 'placet.db'}", tmp_path, provider)
+    quote = (await estimated(plane, RETRIED)).quote
+    assert quote is not None
+    outcome = await submitted(plane, quote.text, RETRIED)
+    assert isinstance(outcome, Submitted)
+    assert outcome.workload.quoted_usd == quote.terms.bound_usd
+
+    def waits(record: Record) -> bool:
+        return "one more run may cost $5.00, of the quote of" in record.workload.reason
+
+    record = await plane.until(outcome.workload.id, waits, "waiting for the price")
+    assert record.workload.state is WorkloadState.WAITING
+    assert [attempt.placement.price_usd_per_hour for attempt in record.attempts] == [2]
+    explained = await plane.queries.explanation(TENANT, outcome.workload.id, replay=True)
+    assert explained is not None
+    assert explained.record.workload.reason == record.workload.reason
+    assert [one.decision.quoted is not None for one in explained.explained] == [True]
+
+    assert used_up(provider, record).state is WorkloadState.FAILED
+    provider.show(price_usd_per_hour=Decimal("1.5"))
+    plane.reconciler.hints().capacity()
+    record = await plane.finished(outcome.workload.id)
+    assert record.workload.state is WorkloadState.SUCCEEDED
+    made = (await plane.store.decisions(outcome.workload.id))[-1]
+    assert made.quoted is not None
+    assert made.quoted.left_usd == quote.terms.bound_usd - record.attempts[0].cost_usd
+    assert replay(RETRIED, made).differences == ()
+    await plane.kill()
 
 
 async def test_every_server_of_a_database_honours_the_quotes_of_all(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +11,7 @@ from placet.adapters.ambient import RandomIds, SystemClock
 from placet.adapters.artifacts.files import FileArtifacts
 from placet.adapters.store import make_store
 from placet.domain.allocations import Launch
+from placet.domain.offers import Offer
 from placet.domain.records import Record
 from placet.domain.spec import Runtime, RuntimeKind, Spec
 from placet.engine.effects import Effects
@@ -150,9 +151,10 @@ async def control_plane(
     *,
     slots: int = 1000,
     artifacts: FileArtifacts | None = None,
+    offers: Callable[[], Sequence[Offer]] | None = None,
 ) -> AsyncIterator[ControlPlane]:
     """A control plane that is shut down properly at the end."""
-    provider = ScriptedProvider(SystemClock(), script, slots=slots)
+    provider = ScriptedProvider(SystemClock(), script, slots=slots, offers=offers)
     plane = await start(f"sqlite:///{folder / 'placet.db'}", folder, provider, artifacts=artifacts)
     try:
         yield plane

@@ -1,13 +1,20 @@
 """Inputs of a spec as seen from this machine: aliases become what they stand for, the missing is found early."""
 
 import os
+import stat
+import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from placet.domain.allocations import ResolvedInput
 from placet.domain.problems import Problem
 from placet.domain.spec import Input, InputKind, Spec
+
+# A folder that cannot be added up within these bounds has no known size.
+ENTRIES_MAX = 100_000
+MEASURED_WITHIN_S = 1.0
 
 
 class LocalInputs:
@@ -19,6 +26,21 @@ class LocalInputs:
     def resolve(self, spec: Spec) -> tuple[ResolvedInput, ...]:
         """Every input with its source settled; nothing is read. An unknown alias stays as it is."""
         return tuple(self._resolve(wanted) for wanted in spec.inputs)
+
+    def complete(self, spec: Spec) -> Spec:
+        """The spec with the sizes of those inputs that are on this machine, as they are now. It may block."""
+        if not spec.inputs:
+            return spec
+        return replace(spec, inputs=tuple(self._measured(wanted) for wanted in spec.inputs))
+
+    def _measured(self, wanted: Input) -> Input:
+        if wanted.kind not in (InputKind.PATH, InputKind.STORAGE):
+            return wanted
+        kind, source = self._settled(wanted)
+        if wanted.kind is InputKind.STORAGE and kind == "path" and not self._inside(wanted, source):
+            return wanted
+        size_bytes = size_of(source) if kind == "path" else None
+        return wanted if size_bytes is None else replace(wanted, size_bytes=size_bytes)
 
     def check(self, spec: Spec) -> tuple[Problem, ...]:
         """What is missing now: unknown aliases, paths and scripts that are not there or cannot be read."""
@@ -50,6 +72,11 @@ class LocalInputs:
                 return "path", _path(wanted.source)
             case InputKind.STORAGE:
                 return self._stored(wanted.source)
+
+    def _inside(self, wanted: Input, source: str) -> bool:
+        """Does a storage source have an alias, and stay in its folder?"""
+        known = urlsplit(wanted.source).netloc in self._storage
+        return known and not _escapes(source, self._storage, wanted.source)
 
     def _stored(self, source: str) -> tuple[str, str]:
         parts = urlsplit(source)
@@ -90,6 +117,29 @@ class LocalInputs:
                 fix="check the path; it is looked up on the machine of the server",
             )
         return None
+
+
+def size_of(path: str, entries_max: int = ENTRIES_MAX, within_s: float = MEASURED_WITHIN_S) -> int | None:
+    """The bytes of a file, or of all files in a folder, links not followed; ``None`` where that is not found out."""
+    over_s = time.monotonic() + within_s
+    try:
+        facts = os.stat(path)
+        if not stat.S_ISDIR(facts.st_mode):
+            return facts.st_size if stat.S_ISREG(facts.st_mode) else None
+        total, seen, folders = 0, 0, [path]
+        while folders:
+            with os.scandir(folders.pop()) as found:
+                for entry in found:
+                    seen += 1
+                    if seen > entries_max or time.monotonic() > over_s:
+                        return None
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    else:
+                        total += entry.stat(follow_symlinks=False).st_size
+    except OSError:
+        return None
+    return total
 
 
 def _path(source: str) -> str:

@@ -85,6 +85,7 @@ class UsageView(View):
     cpu_s: float | None = None
     peak_memory_bytes: int | None = None
     disk_bytes: int | None = None
+    gpu_peak_bytes: int | None = Field(default=None, description="Of the GPU of which it used most.")
 
 
 class LogSealView(View):
@@ -165,6 +166,7 @@ class WorkloadSummary(View):
     cause: str | None = None
     labels: dict[str, str] = {}
     retry_of: str | None = None
+    quoted_usd: str | None = Field(default=None, description="The bound of the quote that it was submitted with.")
 
 
 class WorkloadView(WorkloadSummary):
@@ -251,6 +253,14 @@ class OfferView(View):
     stale: bool = Field(default=False, description="The price is older than it should be, or its source fails.")
 
 
+class SpanView(View):
+    """Bytes between two bounds; `likely` leans to the safe side."""
+
+    low: int
+    likely: int
+    high: int
+
+
 class DemandView(View):
     """What was derived from the spec."""
 
@@ -261,6 +271,10 @@ class DemandView(View):
     disk_bytes: int | None = None
     nodes: int = 1
     runtime_s: IntervalView | None = None
+    disk: SpanView | None = Field(
+        default=None,
+        description="What is known or assumed of the disk; `disk_bytes` is as stated, else the likely one.",
+    )
     reasons: list[str] = []
 
 
@@ -391,16 +405,8 @@ class EstimateView(View):
     spec_digest: str | None = None
 
 
-class SpanView(View):
-    """Bytes between two bounds; `likely` leans to the safe side."""
-
-    low: int
-    likely: int
-    high: int
-
-
 class MemoryPartView(View):
-    """One thing that takes memory on each GPU."""
+    """One thing that takes memory on each GPU, or room on the disk."""
 
     name: str
     bytes: SpanView
@@ -415,15 +421,34 @@ class SplitView(View):
     bytes: SpanView | None = None
 
 
+class MeasuredView(View):
+    """What equal attempts of the tenant were measured to use of a GPU at most."""
+
+    peak_bytes: int
+    attempts: int
+    why: str
+
+
+class DiskView(View):
+    """How much disk a spec takes, and why; what is only assumed has no lower bound."""
+
+    bytes: SpanView
+    recommended_bytes: int = Field(description="What is asked of an offer where the spec states nothing.")
+    parts: list[MemoryPartView] = []
+
+
 class SizeView(View):
-    """How much memory a model needs on each GPU, and why."""
+    """How much memory a model needs on each GPU, how much disk the spec takes, and why. Without a model what is said of
+    one is empty and zero."""
 
     model: str = Field(description="The architecture that the hint was taken for.")
     model_source: str = Field(description="Where its shape is from.")
     task: str
     gpu_count: int
     bytes: SpanView
-    recommended_bytes: int = Field(description="What each GPU should have, at least.")
+    recommended_bytes: int = Field(description="What each GPU should have, at least: as measured, else as estimated.")
+    measured: MeasuredView | None = None
+    disk: DiskView | None = Field(default=None, description="`null`: the spec names nothing that takes room.")
     parts: list[MemoryPartView] = []
     assumptions: list[str] = []
     splits: list[SplitView] = []
@@ -514,6 +539,7 @@ class ResultAttempt(View):
     )
     cpu_s: float | None
     peak_memory_bytes: int | None
+    gpu_peak_bytes: int | None = Field(default=None, description="Of the GPU of which it used most, where measured.")
     phases_ms: dict[str, int]
 
 

@@ -55,6 +55,13 @@ def exactly_one(
         )
 
 
+def size(text: str | None, stated: int | None) -> Iterator[Found]:
+    if text is not None and stated is not None:
+        yield _contradiction(
+            ("size_gb",), "`text` is given and its size as well", "a text is as long as it is", "remove `size_gb`"
+        )
+
+
 def gpu(accelerator: Accelerator | None, count: int | None, stated: Mapping[str, object]) -> Iterator[Found]:
     if accelerator is Accelerator.NONE:
         for name in (*stated, *(["gpu_count"] if count else [])):

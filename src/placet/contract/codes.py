@@ -414,6 +414,14 @@ _REQUESTS = (
     ),
     _code(
         _R,
+        "not_ours",
+        "Not ours to delete",
+        "The allocation bears the name of one of our attempts and another mark; nothing proves that it is ours.",
+        "Look at it in the provider's own console, and delete it there if it is yours.",
+        status=409,
+    ),
+    _code(
+        _R,
         "method_not_allowed",
         "Method not allowed",
         "The path exists and does not know this method.",

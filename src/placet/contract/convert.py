@@ -68,6 +68,7 @@ def _runtime(given: ContainerRuntime | ProcessRuntime | PythonRuntime) -> domain
             return domain.Runtime(
                 kind=domain.RuntimeKind.CONTAINER,
                 image=given.image,
+                image_bytes=given.image_size_gb,
                 entrypoint=given.entrypoint,
                 registry_secret=given.registry_secret,
                 command=given.command,
@@ -209,7 +210,7 @@ def _input(given: Input) -> domain.Input:
     if given.source is None:
         return domain.Input(name=given.name, kind=domain.InputKind.TEXT, source=given.text or "", sha256=given.sha256)
     kind, source = _located(given.source)
-    return domain.Input(name=given.name, kind=kind, source=source, sha256=given.sha256)
+    return domain.Input(name=given.name, kind=kind, source=source, sha256=given.sha256, size_bytes=given.size_gb)
 
 
 def _located(source: str) -> tuple[domain.InputKind, str]:

@@ -68,6 +68,8 @@ class DecisionView(View):
     whole: bool = Field(description="The record holds all offers, so a replay decides among the same.")
     demand: DemandView
     spent_usd: str = "0"
+    quoted_usd: str | None = Field(default=None, description="The bound of the quote that it was submitted with.")
+    quote_left_usd: str | None = Field(default=None, description="What earlier attempts had left of it.")
     exploration: float = Field(default=0.0, description="Share of workloads that may try what little is known of.")
     excluded: list[str] = Field(default=[], description="Offers that had just failed this workload.")
     ranked: list[ChoiceView] = Field(default=[], description="The best first: the first was chosen.")

@@ -106,6 +106,10 @@ def _disk(value: object) -> int:
     return _quantity(value, parse_bytes, noun="an amount of disk", example="24, 24GB or 24GiB", least=least)
 
 
+def _size(value: object) -> int:
+    return _quantity(value, parse_bytes, noun="a size", example="24, 24GB or 24GiB", positive=False)
+
+
 def _sized(value: object) -> int:
     """Bytes that need a unit, because the field's name has none."""
     if isinstance(value, int | float | Decimal) or (isinstance(value, str) and value.strip().isdigit()):
@@ -410,6 +414,7 @@ _KEY = r"[\x20-\x7e]{1,255}"
 Memory = Annotated[int, *_kind(_memory, _MEMORY_SCHEMA)]
 MainMemory = Annotated[int, *_kind(_main_memory, _MAIN_MEMORY_SCHEMA)]
 Disk = Annotated[int, *_kind(_disk, _DISK_SCHEMA)]
+Size = Annotated[int, *_kind(_size, _number_or_text("GB (10**9 bytes)", _MEMORY_TEXT, 24, "24GB", "24GiB", zero=True))]
 Sized = Annotated[
     int,
     *_kind(_sized, {"type": "string", "pattern": _MEMORY_TEXT, "x-unit": "bytes, unit required", "examples": ["64MB"]}),

@@ -89,6 +89,7 @@ def _gigabytes(amount: int | None) -> Json:
 def _runtime(runtime: Runtime) -> Document:
     document: Mapping[str, Json] = _stated(
         image=runtime.image,
+        image_size_gb=_gigabytes(runtime.image_bytes),
         registry_secret=runtime.registry_secret,
         command=_texts(runtime.command),
         working_directory=runtime.working_directory,
@@ -212,7 +213,7 @@ def _retry(retry: RetryPolicy) -> Document:
 
 def _input(given: Input) -> Document:
     content: Document = {"text" if given.kind is InputKind.TEXT else "source": given.source}
-    return {"name": given.name, **content, **_stated(sha256=given.sha256)}
+    return {"name": given.name, **content, **_stated(sha256=given.sha256, size_gb=_gigabytes(given.size_bytes))}
 
 
 def _array_item(given: ArrayItem) -> Document:

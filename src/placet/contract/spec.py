@@ -41,6 +41,11 @@ class ContainerRuntime(Part):
 
     type: Literal["container"] = Field(description="Run an image.", json_schema_extra=BEHAVIOUR)
     image: fields.Image = Field(description="The image, by tag or digest.", json_schema_extra=STRICT)
+    image_size_gb: fields.Disk | None = Field(
+        default=None,
+        description="How large the image is when unpacked; else an allowance counts.",
+        json_schema_extra=BEHAVIOUR,
+    )
     entrypoint: tuple[fields.Text, ...] | None = Field(
         default=None, max_length=1000, description="Replaces the image's ENTRYPOINT.", json_schema_extra=BEHAVIOUR
     )
@@ -266,12 +271,18 @@ class Input(Part):
     sha256: fields.Digest | None = Field(
         default=None, description="Refused when the content has another digest.", json_schema_extra=STRICT
     )
+    size_gb: fields.Size | None = Field(
+        default=None,
+        description="How large it is; measured where the machine of the server has it.",
+        json_schema_extra=BEHAVIOUR,
+    )
 
     @model_validator(mode="after")
     def consistent(self) -> "Input":
         refuse_all(
             checks.exactly_one("source", self.source, "text", self.text, example="source: ./data"),
             checks.source(self.source),
+            checks.size(self.text, self.size_gb),
         )
         return self
 

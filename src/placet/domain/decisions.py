@@ -6,6 +6,7 @@ from decimal import Decimal
 from placet.domain.blocks import Block
 from placet.domain.experience import Level, Tally
 from placet.domain.offers import Demand, Interval, Offer
+from placet.domain.quotes import Quoted
 from placet.domain.spec import CapacityType, Spec
 from placet.domain.values import evolve
 
@@ -63,6 +64,7 @@ class Decision:
     within: Within | None = None
     excluded: tuple[str, ...] = ()
     spent_usd: Decimal = Decimal(0)
+    quoted: Quoted | None = None
     known: tuple[Known, ...] = ()
     blocks: tuple[Block, ...] = ()
     exploration: float = 0.0

@@ -3,11 +3,37 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from placet.domain.allocations import Usage
 from placet.domain.blocks import Streak
 from placet.domain.experience import Experience
 from placet.domain.failures import Cause
 from placet.domain.offers import Interval
-from placet.domain.records import Attempt
+from placet.domain.records import Attempt, PlacementNote
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuUse:
+    """The most that an attempt was measured to use of one of its GPUs, beside what it had asked of each (``None``:
+    nothing) and what each has."""
+
+    peak_bytes: int
+    device_bytes: int
+    gpu_count: int
+    asked_bytes: int | None = None
+    computed: bool = False
+
+    @classmethod
+    def of(cls, usage: Usage, where: PlacementNote, *, computed: bool) -> "GpuUse | None":
+        """The same of an attempt, where it was measured."""
+        if usage.gpu_peak_bytes is None or where.gpu_device_bytes is None or not where.gpu_count:
+            return None
+        return cls(
+            peak_bytes=usage.gpu_peak_bytes,
+            device_bytes=where.gpu_device_bytes,
+            gpu_count=where.gpu_count,
+            asked_bytes=where.gpu_asked_bytes,
+            computed=computed,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +63,7 @@ class Ended:
     cause: Cause | None = None
     peak_memory_bytes: int | None = None
     memory_bytes: int | None = None
+    gpu_use: GpuUse | None = None
     whole: bool = True
 
     @classmethod
@@ -62,6 +89,7 @@ class Ended:
             cause=None if failure is None else failure.cause,
             peak_memory_bytes=attempt.usage.peak_memory_bytes,
             memory_bytes=where.memory_bytes,
+            gpu_use=GpuUse.of(attempt.usage, where, computed=attempt.computed),
             whole=attempt.epoch == 1 or not where.resumes,
         )
 
@@ -73,6 +101,7 @@ class History:
 
     ``short_bytes`` is the most memory with which one ran out, ``enough_bytes`` the least of more with which one
     succeeded, ``peak_bytes`` the most that any of the latest ones used; ``None`` where nothing is known.
+    ``gpu_uses`` are the latest measurements of GPU memory, also of those that failed: what they used, they needed.
     """
 
     at_ms: int = 0
@@ -81,6 +110,7 @@ class History:
     short_bytes: int | None = None
     enough_bytes: int | None = None
     peaks_bytes: tuple[int, ...] = ()
+    gpu_uses: tuple[GpuUse, ...] = ()
 
     @property
     def peak_bytes(self) -> int | None:

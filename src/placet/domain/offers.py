@@ -113,7 +113,8 @@ class Demand:
 
     ``raised`` says why more memory is asked for than was declared, if it is. ``kind`` is what equal workloads share.
     ``runtime_s`` are bounds, with the declared limit as the upper one; ``usual_s`` the first
-    decile, median and ninth decile of what equal workloads took, where there were any.
+    decile, median and ninth decile of what equal workloads took, where there were any. ``disk`` is what the spec is
+    known or assumed to take, in bytes; ``disk_bytes`` is what it states, else the likely part of that.
     """
 
     gpu_count: int = 0
@@ -127,6 +128,7 @@ class Demand:
     kind: str = ""
     raised: str = ""
     usual_s: Interval | None = None
+    disk: Interval | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,3 +20,12 @@ class Quote:
 
     text: str
     terms: Terms
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quoted:
+    """What a workload was quoted, and what its attempts left of it; ``done_s`` of its run need not be done again."""
+
+    bound_usd: Decimal
+    left_usd: Decimal
+    done_s: float = 0.0

@@ -34,7 +34,10 @@ class Lease:
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """What was asked and where it stands. ``revision`` grows by one with every write of the row."""
+    """What was asked and where it stands. ``revision`` grows by one with every write of the row.
+
+    ``quoted_usd`` is the bound of the quote that it was submitted with.
+    """
 
     id: str
     tenant: str
@@ -58,6 +61,7 @@ class Workload:
     delivery: DeliveryState = DeliveryState.NONE
     failure: Failure | None = None
     retry_of: str | None = None
+    quoted_usd: Decimal | None = None
     finished_ms: int | None = None
 
     @property
@@ -71,6 +75,7 @@ class PlacementNote:
 
     ``kind`` is what equal workloads share. It, ``gpu_model`` and ``capacity_type`` are empty where nobody noted them;
     ``memory_bytes`` is how much was asked for, ``resumes`` that a later attempt may go on from a checkpoint.
+    ``gpu_count`` is the number of GPUs, ``gpu_asked_bytes`` what was asked of each, ``gpu_device_bytes`` what each has.
     ``billing_quantum_s`` and ``minimum_charge_usd`` are what its cost is counted by beside the price.
     ``forecast`` is what was expected of the workload, noted for its first attempt.
     """
@@ -87,6 +92,9 @@ class PlacementNote:
     capacity_type: str = ""
     kind: str = ""
     memory_bytes: int | None = None
+    gpu_count: int = 0
+    gpu_asked_bytes: int | None = None
+    gpu_device_bytes: int | None = None
     resumes: bool = False
     billing_quantum_s: int = 1
     minimum_charge_usd: Decimal = Decimal(0)

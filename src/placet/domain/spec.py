@@ -72,6 +72,7 @@ class Runtime:
 
     kind: RuntimeKind
     image: str | None = None
+    image_bytes: int | None = None
     entrypoint: tuple[str, ...] | None = None
     registry_secret: str | None = None
     command: tuple[str, ...] = ()
@@ -132,12 +133,14 @@ class Constraints:
 
 @dataclass(frozen=True, kw_only=True)
 class Input:
-    """Something the program reads, seen by it at ``/inputs/<name>``."""
+    """Something the program reads, seen by it at ``/inputs/<name>``. ``size_bytes`` is what was measured
+    when the workload was submitted, where the server's machine has it, else what was stated."""
 
     name: str
     kind: InputKind
     source: str
     sha256: str | None = None
+    size_bytes: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

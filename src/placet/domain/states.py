@@ -78,6 +78,14 @@ class IntentVerb(StrEnum):
     RELEASE = "release"
 
 
+class OrphanState(StrEnum):
+    """An allocation that no attempt stands for: seen at its provider, being deleted, or dealt with."""
+
+    LISTED = "listed"
+    RELEASING = "releasing"
+    CLOSED = "closed"
+
+
 W, A = WorkloadState, AttemptState
 
 WORKLOAD_MOVES: Mapping[WorkloadState, frozenset[WorkloadState]] = {
@@ -113,12 +121,18 @@ INTENT_MOVES: Mapping[IntentState, frozenset[IntentState]] = {
     IntentState.REFUTED: frozenset(),
 }
 
+ORPHAN_MOVES: Mapping[OrphanState, frozenset[OrphanState]] = {
+    OrphanState.LISTED: frozenset({OrphanState.RELEASING, OrphanState.CLOSED}),
+    OrphanState.RELEASING: frozenset({OrphanState.CLOSED}),
+    OrphanState.CLOSED: frozenset(),
+}
+
 WORKLOAD_FINAL = frozenset(state for state, targets in WORKLOAD_MOVES.items() if not targets)
 ATTEMPT_FINAL = frozenset(state for state, targets in ATTEMPT_MOVES.items() if not targets)
 # An attempt in one of these may be running user code or costing money at this moment.
 ATTEMPT_LIVE = frozenset({A.INTENDED, A.UNKNOWN, A.SUBMITTED, A.STARTING, A.RUNNING, A.STOPPING, A.EXITED})
 
-State = TypeVar("State", WorkloadState, AttemptState, IntentState)
+State = TypeVar("State", WorkloadState, AttemptState, IntentState, OrphanState)
 
 
 def advance(table: Mapping[State, frozenset[State]], current: State, target: State) -> State:

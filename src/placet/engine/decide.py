@@ -29,7 +29,7 @@ from placet.engine.facts import (
     SubmitAnswer,
     World,
 )
-from placet.stages import blocking, course, dispatch, placement, recovery, sizing, tracking
+from placet.stages import blocking, course, dispatch, placement, quotes, recovery, sizing, tracking
 from placet.stages.delivery import deliver
 from placet.stages.enlarging import enlarged
 from placet.stages.explaining import decision
@@ -149,7 +149,21 @@ def _observation(draft: Draft, seen: Observation, world: World, *, adopted: bool
             deployment=world.deployment, workload_id=attempt.workload_id, epoch=attempt.epoch, nonce=attempt.nonce
         )
         return _permit(draft, PermitRequest(key=attempt.key, tag=tag))
-    return ()
+    return _stop_now(draft, seen, world)
+
+
+def _stop_now(draft: Draft, seen: Observation, world: World) -> tuple[Effect, ...]:
+    """Where a stop is refused in some phases, the request for it may have been: once out of them it is made again."""
+    attempt = draft.attempt
+    if attempt is None or seen.key != attempt.key or attempt.state is not AttemptState.STOPPING:
+        return ()
+    refused_in = world.cards[attempt.provider].stopping.refused_in
+    can_stop = seen.phase not in (*refused_in, Phase.STOPPING, Phase.COLLECTING, Phase.UNKNOWN, Phase.GONE)
+    asked_ms = attempt.stop_requested_ms or 0
+    if not refused_in or not can_stop or attempt.handle is None or draft.now_ms - asked_ms < LOOK_AGAIN_MS:
+        return ()
+    draft.put_attempt(evolve(attempt, stop_requested_ms=draft.now_ms), ())
+    return (Cancel(handle=attempt.handle, grace_s=float(draft.workload.spec.stop_grace_s)),)
 
 
 def _submit_answer(draft: Draft, attempt: Attempt, answer: SubmitAnswer) -> None:
@@ -311,6 +325,7 @@ def _asked(draft: Draft, world: World) -> Asked:
         now_ms=draft.now_ms,
         excluded=workload.excluded_offers,
         spent_usd=draft.spent_usd(),
+        quoted=quotes.left(workload, draft.attempts, draft.now_ms),
         experience=world.lessons.experience,
         blocks=blocking.blocks(world.lessons, workload.tenant, draft.now_ms),
         exploration=world.exploration,
@@ -340,8 +355,9 @@ def _moved(draft: Draft, attempt: Attempt, situation: Situation) -> Failure | No
     if draft.course is not None and draft.course.look_ms > draft.now_ms:
         return None
     asked = _asked(draft, situation.world)
-    draft.course = course.look(asked, situation.world.offers(), workload, draft.attempts, draft.course)
-    if draft.course is None or not course.moves(draft.course):
+    offers = situation.world.offers()
+    draft.course = course.look(asked, offers, workload, draft.attempts, draft.course)
+    if draft.course is None or not course.moves(draft.course, asked, offers):
         return None
     return Failure(cause=Cause.MOVED, message=draft.course.decision.reason)
 

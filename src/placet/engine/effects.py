@@ -1,9 +1,10 @@
 """What a decision asked for, done through the ports; each effect comes back as facts. It changes no state itself."""
 
 import errno
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 
-from placet.domain.allocations import FoundOutput, Observation, Phase
+from placet.domain.allocations import FoundOutput, Observation, Phase, Verb
 from placet.domain.errors import OutcomeUnknown, ProviderError
 from placet.domain.records import Artifact, Attempt, Workload
 from placet.engine.facts import (
@@ -21,6 +22,7 @@ from placet.engine.facts import (
     Submit,
     SubmitAnswer,
 )
+from placet.engine.pacing import Turns
 from placet.ports.ambient import Clock
 from placet.ports.artifacts import Artifacts
 from placet.ports.provider import Provider
@@ -33,6 +35,7 @@ class Effects:
         self._providers = providers
         self._artifacts = artifacts
         self._clock = clock
+        self._turns = Turns({name: provider.card for name, provider in providers.items()}, clock)
 
     async def perform(self, workload: Workload, effect: Effect) -> tuple[Fact, ...]:
         """Do one effect and say what came of it. A look that could not be made brings no fact."""
@@ -57,14 +60,26 @@ class Effects:
     async def answer_permit(self, effect: AnswerPermit) -> None:
         """Tell the runner; when that fails it asks again."""
         try:
-            await self._providers[effect.provider].answer_permit(effect.request, effect.granted, effect.reason)
+            async with self._call(effect.provider, Verb.PERMIT) as provider:
+                await provider.answer_permit(effect.request, effect.granted, effect.reason)
         except ProviderError:
             return  # the runner asks again, and its request is seen in the next observation
+
+    @asynccontextmanager
+    async def _call(self, name: str, verb: Verb) -> AsyncIterator[Provider]:
+        """One call of a provider, when it is its turn; what the provider says of later ones is kept to."""
+        await self._turns.turn(name, verb)
+        try:
+            yield self._providers[name]
+        except ProviderError as error:
+            self._turns.refused(name, verb, error)
+            raise
 
     async def _submit(self, effect: Submit) -> SubmitAnswer:
         epoch = effect.launch.tag.epoch
         try:
-            handle = await self._providers[effect.launch.offer.provider].submit(effect.launch)
+            async with self._call(effect.launch.offer.provider, Verb.SUBMIT) as provider:
+                handle = await provider.submit(effect.launch)
         except OutcomeUnknown as error:
             return SubmitAnswer(epoch=epoch, error=error, unclear=True)
         except ProviderError as error:
@@ -73,14 +88,16 @@ class Effects:
 
     async def _find(self, attempt: Attempt) -> tuple[Fact, ...]:
         try:
-            handles = await self._providers[attempt.provider].find(attempt.key)
+            async with self._call(attempt.provider, Verb.FIND) as provider:
+                handles = await provider.find(attempt.key)
         except ProviderError:
             return ()
         return (Found(epoch=attempt.epoch, handles=tuple(handles)),)
 
     async def _observe(self, effect: Observe) -> tuple[Fact, ...]:
         try:
-            return tuple(await self._providers[effect.handle.provider].observe([effect.handle]))
+            async with self._call(effect.handle.provider, Verb.OBSERVE) as provider:
+                return tuple(await provider.observe([effect.handle]))
         except ProviderError as error:
             return (
                 Observation(
@@ -94,7 +111,8 @@ class Effects:
 
     async def _cancel(self, effect: Cancel) -> None:
         try:
-            await self._providers[effect.handle.provider].cancel(effect.handle, effect.grace_s)
+            async with self._call(effect.handle.provider, Verb.CANCEL) as provider:
+                await provider.cancel(effect.handle, effect.grace_s)
         except ProviderError:
             return  # the effect of a cancel is only ever believed from an observation; it is asked again
 
@@ -138,7 +156,8 @@ class Effects:
             for seal in attempt.logs:
                 if seal.bytes_kept:
                     await self._keep_log(workload, attempt, provider, seal.stream, seal.bytes_kept)
-            gone = await provider.release(attempt.handle)
+            async with self._call(attempt.provider, Verb.RELEASE) as provider:
+                gone = await provider.release(attempt.handle)
         except (ProviderError, OSError):
             return (Released(epoch=attempt.epoch, gone=False),)
         return (Released(epoch=attempt.epoch, gone=gone),)

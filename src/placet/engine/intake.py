@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import partial
 from typing import Protocol
 
@@ -13,7 +14,7 @@ from placet.domain.lessons import Lessons
 from placet.domain.offer_table import OfferTable
 from placet.domain.offers import Demand, Drop, Interval, Plan, Ranked
 from placet.domain.problems import Problem
-from placet.domain.quotes import Quote
+from placet.domain.quotes import Quote, Terms
 from placet.domain.records import (
     Acceptance,
     Accepted,
@@ -34,10 +35,12 @@ from placet.engine.market import LISTS_WITHIN_S, Market
 from placet.ports.ambient import Clock, Ids
 from placet.ports.store import Store
 from placet.stages import admission, blocking, forecast, placement, quotes, refusal, relaxations, sizing
+from placet.stages.disk import DiskEstimate, disk_of
 from placet.stages.enlarging import enlarged
 from placet.stages.filters import Asked
 from placet.stages.memory.demanded import model_memory
 from placet.stages.memory.estimate import estimate_memory
+from placet.stages.memory.measured import MeasuredMemory, measured_memory
 from placet.stages.memory.values import MemoryEstimate, UnknownModel
 
 # A cancel that loses its race to another write looks again; each loss means that the workload moved.
@@ -125,6 +128,19 @@ class Estimate:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Sized:
+    """The GPU memory that a model needs by its shape and by what equal workloads were measured to use, and the disk."""
+
+    estimate: MemoryEstimate | None
+    measured: MeasuredMemory | None = None
+    disk: DiskEstimate | None = None
+
+    @property
+    def recommended_bytes(self) -> int:
+        return 0 if self.estimate is None else sizing.recommended_bytes(self.estimate, self.measured)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Judged:
     """All that is wrong with a spec here and now, and what offers are measured against."""
 
@@ -195,7 +211,8 @@ class Owner(Protocol):
 @dataclass(frozen=True, kw_only=True)
 class IntakePorts:
     """What intake talks to. ``check`` finds what is wrong with a spec here and now, such as missing inputs;
-    ``complete`` writes into a spec what its model says of itself, so that sizing it later gives the same."""
+    ``complete`` writes into a spec what its model says of itself and how large its inputs are, so that sizing it later
+    gives the same."""
 
     store: Store
     clock: Clock
@@ -238,7 +255,8 @@ class Intake:
             if known is None:
                 return Refused(problems=problems, relaxations=judged.relaxations)
             return await self._known(submission.tenant, known.workload_id, known.body_digest == digest)
-        acceptance = self._acceptance(submission, digest)
+        terms = await self._terms(submission)
+        acceptance = self._acceptance(submission, digest, None if terms is None else terms.bound_usd)
         accepted = await self._accept(acceptance)
         if accepted.outcome is AcceptOutcome.CREATED:
             return Submitted(workload=acceptance.workload, existed=False, doubts=refusal.doubts(judged.asked))
@@ -274,7 +292,7 @@ class Intake:
             return Conflict(workload_id=workload_id)
         return Submitted(workload=workload, existed=True)
 
-    def _acceptance(self, submission: Submission, digest: str) -> Acceptance:
+    def _acceptance(self, submission: Submission, digest: str, quoted_usd: Decimal | None) -> Acceptance:
         now_ms = self._ports.clock.now_ms()
         workload = Workload(
             id=self._ports.ids.workload_id(now_ms),
@@ -288,6 +306,7 @@ class Intake:
             wake_ms=now_ms,
             lease=self._ports.owner.lease_for_new() or Lease(),
             retry_of=submission.retry_of,
+            quoted_usd=quoted_usd,
         )
         quoted = () if submission.quote is None else (("quote", submission.quote.strip()),)
         event = Event(
@@ -338,10 +357,15 @@ class Intake:
         """How the world has moved beyond the quote of a submission, if it came with one."""
         if submission.quote is None:
             return ()
-        terms = quotes.read(await self._quote_key(), submission.tenant, submission.quote)
+        terms = await self._terms(submission)
         best = relaxations.best_ever(asked, self._ports.offers())
         expected = None if best is None else forecast.forecast(best.ranked, asked.demand, asked.spec.repeat)
         return quotes.judge(terms, digest, expected, asked.now_ms)
+
+    async def _terms(self, submission: Submission) -> Terms | None:
+        if submission.quote is None:
+            return None
+        return quotes.read(await self._quote_key(), submission.tenant, submission.quote)
 
     async def _quote_key(self) -> bytes:
         if self._key is None:
@@ -369,23 +393,25 @@ class Intake:
 
         return await asyncio.to_thread(held)  # a sentence for each of a thousand offers takes a while
 
-    async def measure(self, spec: Spec) -> MemoryEstimate | Refused:
-        """How much GPU memory the spec's model needs, by whatever is known of it; no offer is looked at."""
+    async def measure(self, tenant: str, spec: Spec) -> Sized | Refused:
+        """How much GPU memory the spec's model needs and how much disk it takes; no offer is looked at."""
         completed = await self._completed(spec)
+        disk = disk_of(completed)
         if completed.model is None:
-            return Refused(problems=(NO_MODEL,))
+            return Refused(problems=(NO_MODEL,)) if disk is None else Sized(estimate=None, disk=disk)
         problems = await asyncio.to_thread(self._ports.check, completed)
         ours = tuple(problem for problem in problems if problem.field.startswith("model"))
         if ours:
             return Refused(problems=ours)
         match model_memory(completed) or estimate_memory(completed.model):
             case MemoryEstimate() as estimate:
-                return estimate
+                history = self._ports.owner.lessons().history(tenant, sizing.kind_of(completed))
+                return Sized(estimate=estimate, measured=measured_memory(history, estimate.gpu_count), disk=disk)
             case UnknownModel() as unknown:
                 return Refused(problems=(admission.unknown_model(unknown),))
 
     async def _completed(self, spec: Spec) -> Spec:
-        if spec.model is None or spec.model.architecture is not None:
+        if not spec.inputs and (spec.model is None or spec.model.architecture is not None):
             return spec
         return await asyncio.to_thread(self._ports.complete, spec)
 

@@ -8,7 +8,7 @@ from itertools import islice
 import numpy as np
 
 from placet.domain.account import Account
-from placet.domain.allocations import LogChunk
+from placet.domain.allocations import ContractCard, LogChunk
 from placet.domain.calibration import Calibration, Outcome
 from placet.domain.decisions import Decision
 from placet.domain.listings import Corrected, Quarantined
@@ -335,6 +335,10 @@ class Queries:
     def stale(self, offer: Offer) -> bool:
         """Is its price older than its list may be, or was it not confirmed by the last reading?"""
         return self._ports.offers.stale(offer, self._ports.clock.now_ms())
+
+    def providers(self) -> tuple[tuple[str, ContractCard, Sequence[Offer]], ...]:
+        """Every provider with its card and what it offers now."""
+        return tuple((name, each.card, each.offers()) for name, each in self._ports.providers.items())
 
     @property
     def market(self) -> Market:

@@ -34,8 +34,9 @@ from placet.engine.facts import (
     World,
 )
 from placet.engine.memory import Memory
+from placet.engine.pacing import submits_at_once, with_waiting
+from placet.engine.reaper import Reaper, Sweeps
 from placet.engine.reservations import Reservations
-from placet.engine.sweep import sweep
 from placet.ports.ambient import Clock, Ids
 from placet.ports.provider import Hints, Provider
 from placet.ports.store import Store
@@ -56,10 +57,9 @@ class ReconcileOptions:
     owner_timeout_s: float = 6.0
     takeover_poll_s: float = 2.0
     store_retry_s: float = 0.25
-    # How often the providers' own lists are searched for what nobody owns; the first time soon after the start.
-    sweep_s: float = 60.0
-    first_sweep_s: float = 5.0
     observe_every_s: float = 10.0
+    # How often the providers' own lists are searched for what nobody stands for, and what of it may be deleted.
+    sweeps: Sweeps = field(default_factory=Sweeps)
     # News that asks for nothing to be done is written this much later, most often together with what follows it.
     lull_s: float = 0.005
     # The share of workloads that try what little is known of.
@@ -120,15 +120,16 @@ class Reconciler:
         self._in_doubt = False
         self._promised: dict[str, tuple[Owned, Step]] = {}
         self._looks: list[tuple[int, str]] = []
-        self._reserved = Reservations()
-        self._cards = {name: provider.card for name, provider in ports.providers.items()}
+        cards = {name: provider.card for name, provider in ports.providers.items()}
+        self._reserved = Reservations(submits_at_once(cards))
+        self._cards = {name: with_waiting(card) for name, card in cards.items()}
         self._offers_seen: list[Sequence[Offer]] = []
         self._places: frozenset[tuple[str, str]] = frozenset()
         self._tasks: set[asyncio.Task[None]] = set()
         self._news = asyncio.Event()
         self._beat_at_s = 0.0
-        self._sweep_at_s = ports.clock.monotonic_s() + options.first_sweep_s
         self._memory = Memory(ports.store, ports.clock)
+        self._reaper = Reaper(ports.store, ports.providers, ports.clock, options.sweeps)
         self._claims = Claims(ports.store, ports.clock, _claim_options(options), self._free_slots)
         self._stopping = False
         self._failed: BaseException | None = None
@@ -212,6 +213,11 @@ class Reconciler:
         else:
             self._want_claim()
 
+    def sweep_now(self) -> None:
+        """Somebody asked for an orphan to be deleted: the next sweep is due."""
+        self._reaper.hurry()
+        self._news.set()
+
     def lessons(self) -> Lessons:
         """What attempts have taught so far, for who asks without deciding."""
         return self._memory.lessons(self._ports.clock.now_ms())
@@ -288,9 +294,7 @@ class Reconciler:
             self._adopt(record)
 
     def _sweep(self) -> None:
-        now_s = self._ports.clock.monotonic_s()
-        if now_s >= self._sweep_at_s:
-            self._sweep_at_s = now_s + self._options.sweep_s
+        if self._reaper.begin():
             self._keep(asyncio.ensure_future(self._swept()))
 
     def _recall(self) -> None:
@@ -298,8 +302,9 @@ class Reconciler:
             self._keep(asyncio.ensure_future(self._memory.read()))
 
     async def _swept(self) -> None:
-        for handle in await sweep(self._ports.store, self._ports.providers, self._deployment):
-            log.info("allocation.swept", provider=handle.provider, key=handle.key)
+        for orphan in await self._reaper.sweep(self._deployment):
+            log.info("orphan.deleted", provider=orphan.handle.provider, key=orphan.handle.key, reason=orphan.reason)
+        self._news.set()  # the next one may be due sooner
 
     def _adopt(self, record: Record) -> None:
         inputs = self._ports.resolve_inputs(record.workload.spec)
@@ -425,8 +430,8 @@ class Reconciler:
             owned.under_way[name] -= 1
             if owned.under_way[name] == 0:
                 del owned.under_way[name]
-            if isinstance(effect, Submit):
-                self._reserved.give_back(effect.launch)
+            if isinstance(effect, Submit) and self._reserved.give_back(effect.launch):
+                self._freed()
         if facts and self._owned.get(workload.id) is owned:
             await self._hear(owned, all(map(_asks_nothing, facts)))
 
@@ -480,7 +485,7 @@ class Reconciler:
         self._dirty.clear()
         self._stale.clear()
         clock = self._ports.clock
-        due_s = min(self._claims.due_at_s, self._beat_at_s, self._sweep_at_s, self._memory.due_at_s)
+        due_s = min(self._claims.due_at_s, self._beat_at_s, self._reaper.due_at_s, self._memory.due_at_s)
         rest_s = due_s - clock.monotonic_s()
         if self._looks:
             rest_s = min(rest_s, (self._looks[0][0] - clock.now_ms()) / 1000)

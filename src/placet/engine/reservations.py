@@ -1,5 +1,6 @@
 """What was promised to submits that are not answered yet, so that one round does not fill the same place twice."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -24,9 +25,13 @@ class _Taken:
 
 
 class Reservations:
-    """Offers of one provider and region share slots, cores and memory; the devices of an offer are its own."""
+    """Offers of one provider and region share slots, cores and memory; the devices of an offer are its own.
 
-    def __init__(self) -> None:
+    ``at_once`` are the providers that take only so many submits at a time.
+    """
+
+    def __init__(self, at_once: Mapping[str, int] | None = None) -> None:
+        self._at_once = at_once or {}
         self._open: dict[str, Launch] = {}
         self._places: dict[tuple[str, str], _Taken] = {}
         self._gpus: dict[str, int] = {}
@@ -39,11 +44,17 @@ class Reservations:
             self._told = None
             self._count(launch, 1)
 
-    def give_back(self, launch: Launch) -> None:
-        """The submit is answered: from here the provider's own figures count. Idempotent."""
-        if self._open.pop(launch.key, None) is not None:
-            self._told = None
-            self._count(launch, -1)
+    def give_back(self, launch: Launch) -> bool:
+        """The submit is answered: from here the provider's own figures count. Idempotent.
+
+        True when its provider had taken as many submits as it takes, so that another may go out now.
+        """
+        if self._open.pop(launch.key, None) is None:
+            return False
+        self._told = None
+        full = self._left(launch.offer.provider) == 0
+        self._count(launch, -1)
+        return full
 
     def less(self, table: OfferTable) -> OfferTable:
         """The offers without what is reserved of them; the same value while nothing changes."""
@@ -61,6 +72,9 @@ class Reservations:
             slots[here] -= taken.slots
             cores[here] -= float(taken.cpu_cores)
             memory[here] -= taken.memory_bytes
+        for provider in {provider for provider, _ in self._places} & self._at_once.keys():
+            here = table.provider == table.words["provider"].find(provider)
+            slots[here] = np.fmin(slots[here], self._left(provider))  # a number that is not known becomes known
         for offer_id, count in self._gpus.items():
             row = table.row_of(offer_id)
             if row is not None:
@@ -73,6 +87,13 @@ class Reservations:
                 "free_gpus": np.maximum(gpus, 0),
             }
         )
+
+    def _left(self, provider: str) -> float:
+        """How many more submits the provider takes now."""
+        most = self._at_once.get(provider)
+        if most is None:
+            return np.inf
+        return max(most - sum(taken.slots for (name, _), taken in self._places.items() if name == provider), 0)
 
     def _count(self, launch: Launch, sign: int) -> None:
         place = (launch.offer.provider, launch.offer.region)

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from placet.domain.decisions import Decision
 from placet.domain.lessons import Ended
+from placet.domain.orphans import Orphan
 from placet.domain.records import (
     Acceptance,
     Accepted,
@@ -137,6 +138,15 @@ class Store(Protocol):
 
     async def revoke_token(self, token_id: str, now_ms: int) -> bool:
         """Revoke; ``False`` when there is no such token. Idempotent."""
+
+    async def put_orphans(self, orphans: Sequence[Orphan]) -> Sequence[bool]:
+        """Write what is known of each, flushed; ``False`` for one whose deletion was asked for meanwhile."""
+
+    async def orphans(self, *, provider: str | None = None, closed_since_ms: int | None = None) -> Sequence[Orphan]:
+        """Open ones, and those closed at that moment or later; the latest found first."""
+
+    async def orphan(self, orphan_id: str) -> Orphan | None:
+        """One of them."""
 
     def watch(self, listener: Callable[[frozenset[str]], None], *, only_elsewhere: bool = False) -> Callable[[], None]:
         """Call ``listener`` on the event loop with the ids whose rows changed, by us or by another process.

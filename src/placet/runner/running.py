@@ -59,6 +59,7 @@ class Running:
             attempt.timers["runtime"] = later(limits.runtime_s, lambda: self._overdue(attempt))
         if limits.disk_bytes is not None:
             attempt.timers["disk"] = later(DISK_SCAN_S, lambda: self._scan(attempt, None))
+        self._world.gauge.watch(attempt, self._world.settings.path)
 
     def end(self, attempt: Attempt, cause: str, detail: str, grace_s: float) -> None:
         """Ask the program to end, and make it end after the grace time. The first cause stays; a shorter grace
@@ -246,6 +247,7 @@ class Running:
 
     def _main_ended(self, attempt: Attempt, status: int, usage: resource.struct_rusage) -> None:
         attempt.cancel_timers()
+        self._world.gauge.leave(attempt)
         attempt.ended_ticks = processes.ticks_now()
         self._read_report(attempt)
         self._close_report(attempt)

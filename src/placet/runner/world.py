@@ -7,6 +7,7 @@ import socket
 
 from placet.runner import sandbox
 from placet.runner.capacity import Capacity
+from placet.runner.gauge import Gauge
 from placet.runner.groups import Groups
 from placet.runner.loop import Loop
 from placet.runner.processes import become_subreaper
@@ -68,6 +69,7 @@ class World:
         self.groups = Groups(layout.data, use_groups)
         self.bubblewrap = sandbox.find(layout.data) if use_sandbox else None
         self.capacity = Capacity()
+        self.gauge = Gauge(self.loop, self.capacity)
         self.settings = Settings()
         self.spawner = Spawner()
         self.changed_now: set[Attempt] = set()

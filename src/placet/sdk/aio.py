@@ -13,6 +13,8 @@ from placet.contract import api
 from placet.contract.explanations import ExplanationView
 from placet.contract.forecasts import CalibrationView
 from placet.contract.logs import LogPieceView
+from placet.contract.orphans import OrphanPage, OrphanView
+from placet.contract.providers import ProviderView
 from placet.contract.tokens import IssuedTokenView
 from placet.sdk import calls, saving
 from placet.sdk.aio_transport import AsyncTransport
@@ -156,6 +158,10 @@ class AsyncClient:
         """What becomes of every offer for a spec; ``drops`` of those that do not fit are named with their reason."""
         return await self._transport.send(calls.match(document_of(spec, inline, "match"), drops))
 
+    async def providers(self) -> list[ProviderView]:
+        """The providers of the server, each with its contract card."""
+        return (await self._transport.send(calls.providers())).items
+
     async def calibration(self, *, limit: int = 1000, points: bool = False) -> CalibrationView:
         """How often cost, start, run and end lay within their forecasts, over the latest ended workloads.
 
@@ -267,6 +273,14 @@ class AsyncClient:
         ]
 
     # Tokens
+
+    async def orphans(self, *, closed: bool = False) -> OrphanPage:
+        """Allocations that no attempt stands for; with ``closed`` those of the last week that are dealt with too."""
+        return await self._transport.send(calls.orphans(closed))
+
+    async def delete_orphan(self, orphan_id: str) -> OrphanView:
+        """Ask for its deletion. Repeating it changes nothing."""
+        return await self._transport.send(calls.delete_orphan(orphan_id))
 
     async def tokens(self) -> list[api.TokenView]:
         """All tokens, without their secrets."""

@@ -12,6 +12,8 @@ from placet.contract import api
 from placet.contract.explanations import ExplanationView
 from placet.contract.forecasts import CalibrationView
 from placet.contract.logs import LogPieceView
+from placet.contract.orphans import OrphanPage, OrphanView
+from placet.contract.providers import ProviderList
 from placet.contract.tokens import IssuedTokenView
 from placet.sdk.specs import Document
 from placet.sdk.sse import ServerEvent
@@ -181,10 +183,27 @@ def match(document: Document, drops: int = 0) -> Call[api.MatchView]:
     return Call(request=request, read=_as(api.MatchView))
 
 
+def providers() -> Call[ProviderList]:
+    """The providers of the server."""
+    return Call(request=Request(method="GET", path="/v1/providers"), read=_as(ProviderList))
+
+
 def calibration(limit: int = 1000, points: bool = False) -> Call[CalibrationView]:
     """Forecasts held against what became of them."""
     query = (("limit", str(limit)), ("points", str(points).lower()))
     return Call(request=Request(method="GET", path="/v1/calibration", query=query), read=_as(CalibrationView))
+
+
+def orphans(closed: bool = False) -> Call[OrphanPage]:
+    """Allocations that no attempt stands for."""
+    query = (("closed", "true"),) if closed else ()
+    return Call(request=Request(method="GET", path="/v1/orphans", query=query), read=_as(OrphanPage))
+
+
+def delete_orphan(orphan_id: str) -> Call[OrphanView]:
+    """Ask for its deletion."""
+    request = Request(method="POST", path=f"/v1/orphans/{quote(orphan_id, safe='')}/delete")
+    return Call(request=request, read=_as(OrphanView))
 
 
 def health() -> Call[api.HealthView]:

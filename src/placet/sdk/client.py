@@ -14,6 +14,8 @@ from placet.contract import api
 from placet.contract.explanations import ExplanationView
 from placet.contract.forecasts import CalibrationView
 from placet.contract.logs import LogPieceView
+from placet.contract.orphans import OrphanPage, OrphanView
+from placet.contract.providers import ProviderView
 from placet.contract.tokens import IssuedTokenView
 from placet.sdk import calls, saving
 from placet.sdk.connection import Connection, connect
@@ -159,6 +161,10 @@ class Client:
         """What becomes of every offer for a spec; ``drops`` of those that do not fit are named with their reason."""
         return self._transport.send(calls.match(document_of(spec, inline, "match"), drops))
 
+    def providers(self) -> list[ProviderView]:
+        """The providers of the server, each with its contract card."""
+        return (self._transport.send(calls.providers())).items
+
     def calibration(self, *, limit: int = 1000, points: bool = False) -> CalibrationView:
         """How often cost, start, run and end lay within their forecasts, over the latest ended workloads.
 
@@ -262,6 +268,16 @@ class Client:
         """All outputs of the newest attempt that has any, below a folder."""
         newest = saving.newest(self.artifacts(workload_id))
         return [self.download(workload_id, artifact, saving.inside(Path(folder), artifact.path)) for artifact in newest]
+
+    # Orphans
+
+    def orphans(self, *, closed: bool = False) -> OrphanPage:
+        """Allocations that no attempt stands for; with ``closed`` those of the last week that are dealt with too."""
+        return self._transport.send(calls.orphans(closed))
+
+    def delete_orphan(self, orphan_id: str) -> OrphanView:
+        """Ask for its deletion. Repeating it changes nothing."""
+        return self._transport.send(calls.delete_orphan(orphan_id))
 
     # Tokens
 

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from placet.engine.intake import Intake
+from placet.engine.orphans import Orphans
 from placet.engine.queries import Queries
 from placet.ports.ambient import Clock, Ids
 from placet.ports.store import Store
@@ -29,6 +30,7 @@ class Doors:
 
     intake: Intake
     queries: Queries
+    orphans: Orphans
     store: Store
     clock: Clock
     ids: Ids

@@ -69,6 +69,8 @@ def _decision(held: Explained) -> views.DecisionView:
         whole=made.whole,
         demand=mapping.demand(made.demand),
         spent_usd=mapping.money(made.spent_usd),
+        quoted_usd=None if made.quoted is None else mapping.money(made.quoted.bound_usd),
+        quote_left_usd=None if made.quoted is None else mapping.money(made.quoted.left_usd),
         exploration=made.exploration,
         excluded=list(made.excluded),
         ranked=[_choice(one, offers[one.offer_id]) for one in made.ranked],

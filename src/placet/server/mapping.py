@@ -12,11 +12,12 @@ from placet.domain.offers import Demand, Drop, Offer, Plan, Ranked
 from placet.domain.problems import Problem
 from placet.domain.records import Artifact, Attempt, Event, PlacementNote, Record, Token, Workload
 from placet.domain.units import format_instant as format_instant
-from placet.engine.intake import Estimate, StopOutcome
+from placet.engine.intake import Estimate, Sized, StopOutcome
 from placet.server import forecasts
 from placet.server.forecasts import money as money
+from placet.stages.disk import DiskEstimate
 from placet.stages.memory.splitting import USUAL_MEMORIES_BYTES, smallest_split
-from placet.stages.memory.values import MemoryEstimate, Span
+from placet.stages.memory.values import MemoryEstimate, Part, Span, total
 
 
 def workload(record: Record, *, warnings: Sequence[Problem] = (), existed: bool = False) -> api.WorkloadView:
@@ -57,6 +58,7 @@ def _summary(held: Workload) -> dict[str, object]:
         "cause": None if held.failure is None else held.failure.cause.value,
         "labels": dict(held.spec.labels),
         "retry_of": held.retry_of,
+        "quoted_usd": None if held.quoted_usd is None else money(held.quoted_usd),
     }
 
 
@@ -87,6 +89,7 @@ def attempt(held: Attempt) -> api.AttemptView:
             cpu_s=held.usage.cpu_s,
             peak_memory_bytes=held.usage.peak_memory_bytes,
             disk_bytes=held.usage.disk_bytes,
+            gpu_peak_bytes=held.usage.gpu_peak_bytes,
         ),
         logs=[
             api.LogSealView(
@@ -242,19 +245,37 @@ def estimate(
     )
 
 
-def size(held: MemoryEstimate) -> api.SizeView:
-    """The memory that a model needs, and how many GPUs of the usual sizes would hold it."""
+def size(sized: Sized) -> api.SizeView:
+    """The memory that a model needs, how many GPUs of the usual sizes would hold it, and the disk of the spec."""
+    held, measured = sized.estimate, sized.measured
+    disk = None if sized.disk is None else _disk(sized.disk)
+    if held is None:
+        return api.SizeView(
+            model="", model_source="", task="", gpu_count=0, bytes=_span(total(())), recommended_bytes=0, disk=disk
+        )
     return api.SizeView(
         model=held.architecture.name,
         model_source=held.architecture.source,
         task=held.use.value,
         gpu_count=held.gpu_count,
         bytes=_span(held.size),
-        recommended_bytes=held.recommended_bytes,
-        parts=[api.MemoryPartView(name=part.name, bytes=_span(part.size), why=part.why) for part in held.parts],
+        recommended_bytes=sized.recommended_bytes,
+        measured=None
+        if measured is None
+        else api.MeasuredView(peak_bytes=measured.peak_bytes, attempts=measured.attempts, why=measured.why),
+        parts=_parts(held.parts),
         assumptions=list(held.assumptions),
         splits=[_split(held, memory_bytes) for memory_bytes in USUAL_MEMORIES_BYTES],
+        disk=disk,
     )
+
+
+def _disk(held: DiskEstimate) -> api.DiskView:
+    return api.DiskView(bytes=_span(held.size), recommended_bytes=held.recommended_bytes, parts=_parts(held.parts))
+
+
+def _parts(parts: Sequence[Part]) -> list[api.MemoryPartView]:
+    return [api.MemoryPartView(name=part.name, bytes=_span(part.size), why=part.why) for part in parts]
 
 
 def _split(held: MemoryEstimate, memory_bytes: int) -> api.SplitView:
@@ -280,6 +301,9 @@ def demand(held: Demand) -> api.DemandView:
         disk_bytes=held.disk_bytes,
         nodes=held.nodes,
         runtime_s=forecasts.interval(held.runtime_s),
+        disk=None
+        if held.disk is None
+        else api.SpanView(low=int(held.disk.low), likely=int(held.disk.likely), high=int(held.disk.high)),
         reasons=list(held.reasons),
     )
 

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from placet.domain.errors import StoreBusy, StoreFull, StoreUnknown
-from placet.server import calibrations, explanations, operating, outputs, problems, workloads
+from placet.server import calibrations, explanations, operating, orphans, outputs, problems, providers, workloads
 from placet.server.description import describe
 from placet.server.doors import Doors
 from placet.server.edge import REQUEST_ID, ROUTE, Edge
@@ -35,6 +35,8 @@ def routes(doors: Doors) -> tuple[Route, ...]:
         *outputs.Outputs(doors).routes(),
         *explanations.Explanations(doors).routes(),
         *calibrations.Calibrations(doors).routes(),
+        *orphans.Orphans(doors).routes(),
+        *providers.Providers(doors).routes(),
         *operating.Operating(doors, lambda: describe(found)).routes(),
     )
     assert [route.door for route in found] == list(declared()), "routes and declarations differ"
@@ -43,7 +45,15 @@ def routes(doors: Doors) -> tuple[Route, ...]:
 
 def declared() -> tuple[Door, ...]:
     """Every door there is, for documentation and for tests of policy."""
-    return (*workloads.DOORS, *outputs.DOORS, *explanations.DOORS, *calibrations.DOORS, *operating.DOORS)
+    return (
+        *workloads.DOORS,
+        *outputs.DOORS,
+        *explanations.DOORS,
+        *calibrations.DOORS,
+        *orphans.DOORS,
+        *providers.DOORS,
+        *operating.DOORS,
+    )
 
 
 class Rest:

@@ -123,10 +123,10 @@ class Workloads:
     async def size(self, request: Request) -> Response:
         """How much GPU memory the model of a spec needs; no offer is looked at."""
         parsed = await read_spec(request, self._doors.clock.now_ms())
-        measured = await self._doors.intake.measure(parsed.spec)
-        if isinstance(measured, Refused):
-            raise _refusal(measured)
-        return reply(mapping.size(measured))
+        sized = await self._doors.intake.measure(principal_of(request).tenant, parsed.spec)
+        if isinstance(sized, Refused):
+            raise _refusal(sized)
+        return reply(mapping.size(sized))
 
     async def list(self, request: Request) -> Response:
         """Workloads of the token's tenant, newest first."""

@@ -4,6 +4,7 @@ from placet.domain.contradictions import contradictions
 from placet.domain.problems import Problem
 from placet.domain.spec import Spec
 from placet.domain.units import GB, format_bytes
+from placet.stages.disk import disk_too_small
 from placet.stages.memory.demanded import model_memory
 from placet.stages.memory.splitting import smallest_split
 from placet.stages.memory.values import MemoryEstimate, UnknownModel
@@ -11,7 +12,7 @@ from placet.stages.memory.values import MemoryEstimate, UnknownModel
 
 def admit(spec: Spec, now_ms: int) -> tuple[Problem, ...]:
     """Every contradiction of the spec with itself or with the clock, each with the smallest change that helps."""
-    return (*contradictions(spec, now_ms), *_model(spec))
+    return (*contradictions(spec, now_ms), *_model(spec), *disk_too_small(spec))
 
 
 def _model(spec: Spec) -> tuple[Problem, ...]:

@@ -18,7 +18,7 @@ from placet.domain.spec import CapacityType, Repeat, Spec
 from placet.domain.units import SECOND_MS
 from placet.domain.values import evolve
 from placet.stages import placement, spot
-from placet.stages.filters import Asked
+from placet.stages.filters import Asked, within_quote
 from placet.stages.scores import CHECKPOINT_H
 from placet.stages.spot_history import HOUR_S, History, begin, watch
 
@@ -81,7 +81,7 @@ def look(
     planned_s = (deadline_ms - workload.created_ms) / SECOND_MS - DELIVERY_S
     situation = spot.Situation(
         time_left_s=(deadline_ms - asked.now_ms) / SECOND_MS - DELIVERY_S,
-        work_left_s=max(float(runtime_s) - _done_s(attempts, asked.now_ms), 0.0),
+        work_left_s=max(float(runtime_s) - done_s(attempts, asked.now_ms), 0.0),
         planned_s=max(planned_s, LOOK_S),
         planned_work_s=float(runtime_s),
         changeover_s=changeover_s,
@@ -110,12 +110,19 @@ def narrowed(asked: Asked, course: Course) -> Asked:
     left_s = Decimal(round(course.work_left_s))
     left = Interval(low=Decimal(0), likely=left_s, high=left_s, reason="what is left of the declared runtime limit")
     demand = evolve(asked.demand, runtime_s=left)  # what was done already is not paid for again
-    return evolve(asked, spec=within.of(asked.spec), within=within, demand=demand)
+    quoted = asked.quoted
+    if quoted is not None and demand.usual_s is None:
+        quoted = evolve(quoted, done_s=0.0)
+    return evolve(asked, spec=within.of(asked.spec), within=within, demand=demand, quoted=quoted)
 
 
-def moves(course: Course) -> bool:
-    """Is what runs now to be left for something else?"""
-    return course.decision.action in (spot.Action.ON_DEMAND, spot.Action.SPOT)
+def moves(course: Course, asked: Asked, table: OfferTable) -> bool:
+    """Is what runs now to be left for something else? Only for what its quote, if it has one, still pays for."""
+    if course.decision.action not in (spot.Action.ON_DEMAND, spot.Action.SPOT):
+        return False
+    narrow = narrowed(asked, course)
+    paid = within_quote(narrow, table)
+    return paid is None or bool((placement.open_offers(narrow, table)[0] & paid).any())
 
 
 def _number(place: str | None) -> int:
@@ -123,15 +130,15 @@ def _number(place: str | None) -> int:
     return int(place)
 
 
-def _done_s(attempts: Sequence[Attempt], now_ms: int) -> float:
+def done_s(attempts: Sequence[Attempt], now_ms: int) -> float:
     """What is surely done: an attempt that ended before its work did may have lost all since its last checkpoint."""
-    done_s = 0.0
+    surely_s = 0.0
     for attempt in attempts:
         if attempt.started_ms is None:
             continue
         ran_s = ((attempt.exited_ms or attempt.finished_ms or now_ms) - attempt.started_ms) / SECOND_MS
-        done_s += max(ran_s - (CHECKPOINT_H * HOUR_S if attempt.final else 0.0), 0.0)
-    return done_s
+        surely_s += max(ran_s - (CHECKPOINT_H * HOUR_S if attempt.final else 0.0), 0.0)
+    return surely_s
 
 
 @dataclass(frozen=True, kw_only=True)

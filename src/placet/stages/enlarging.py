@@ -1,4 +1,4 @@
-"""After a program ran out of memory: the next attempt asks for more, as far as there is more to be had.
+"""After a program ran out of memory, or used more than was asked for: the next one asks for more, if that can be had.
 
 It applies to attempts of the same workload, and to workloads of the same kind before they make the same mistake.
 """
@@ -15,7 +15,8 @@ from placet.domain.records import Attempt
 from placet.domain.units import format_bytes
 from placet.domain.values import evolve
 from placet.stages.filters import Asked
-from placet.stages.placement import open_offers
+from placet.stages.memory.measured import measured_memory
+from placet.stages.placement import feasible, open_offers
 
 # Half as much again: three steps are more than three times the first.
 GROWS_NUMERATOR, GROWS_DENOMINATOR = 3, 2
@@ -33,6 +34,11 @@ class _Short:
 
 
 def enlarged(asked: Asked, table: OfferTable, attempts: Sequence[Attempt] = (), history: History = NO_HISTORY) -> Asked:
+    """What is asked of offers after what ran out of memory, or used more of its GPUs than would be asked for."""
+    return _more_gpu_memory(_more_memory(asked, table, attempts, history), table, history)
+
+
+def _more_memory(asked: Asked, table: OfferTable, attempts: Sequence[Attempt], history: History) -> Asked:
     """What is asked of offers after what ran out of memory. Nothing else is relaxed for it.
 
     Without an offer that has more, a workload whose own attempt ran out asks for it all the same, so that it ends with
@@ -54,8 +60,28 @@ def enlarged(asked: Asked, table: OfferTable, attempts: Sequence[Attempt] = (), 
     declared = asked.spec.resources.memory_bytes
     instead = "" if declared is None else f" instead of the declared {format_bytes(declared)}"
     raised = f"memory: {format_bytes(memory_bytes)}{instead}, {short.why}"
-    reasons = (*demand.reasons, raised)
-    return evolve(asked, demand=evolve(demand, memory_bytes=memory_bytes, reasons=reasons, raised=raised))
+    return _raised(evolve(asked, demand=evolve(demand, memory_bytes=memory_bytes)), raised)
+
+
+def _more_gpu_memory(asked: Asked, table: OfferTable, history: History) -> Asked:
+    """As much of each GPU as equal workloads were measured to use, where an offer has it."""
+    demand = asked.demand
+    measured = measured_memory(history, demand.gpu_count) if demand.gpu_count and history.gpu_uses else None
+    had = demand.gpu_memory_bytes
+    if measured is None or measured.memory_bytes <= (had or 0):
+        return asked
+    more = evolve(asked, demand=evolve(demand, gpu_memory_bytes=measured.memory_bytes))
+    if not feasible(more, table):
+        return asked
+    whence = "declared" if asked.spec.resources.gpu_memory_bytes is not None else "estimated"
+    instead = "" if had is None else f" instead of the {whence} {format_bytes(had)}"
+    return _raised(more, f"GPU memory: {format_bytes(measured.memory_bytes)}{instead}: {measured.why}")
+
+
+def _raised(asked: Asked, raised: str) -> Asked:
+    demand = asked.demand
+    told = f"{demand.raised}; {raised}" if demand.raised else raised
+    return evolve(asked, demand=evolve(demand, reasons=(*demand.reasons, raised), raised=told))
 
 
 def _own(asked: Asked, attempts: Sequence[Attempt]) -> _Short | None:

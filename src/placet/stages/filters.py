@@ -13,6 +13,7 @@ from placet.domain.experience import Experience
 from placet.domain.gpus import recognise
 from placet.domain.offer_table import Bits, Numbers, OfferTable, split
 from placet.domain.offers import Availability, Demand, Fate, Offer
+from placet.domain.quotes import Quoted
 from placet.domain.spec import CapacityType, Repeat, Selection, Spec
 from placet.domain.units import SECOND_MS, format_bytes, format_instant, format_money
 
@@ -32,6 +33,7 @@ class Asked:
     again. ``experience`` is what attempts have taught.
     ``within`` is what a policy left of the spec's bounds; ``spec`` is drawn so narrow already.
     ``exploration`` is the share of workloads that try what little is known of.
+    ``quoted`` is what is left of the quote that it was submitted with.
     ``hypothetical`` takes what is only listed as if it were connected: for comparison, never for a dispatch.
     """
 
@@ -40,6 +42,7 @@ class Asked:
     now_ms: int
     excluded: tuple[str, ...] = ()
     spent_usd: Decimal = Decimal(0)
+    quoted: Quoted | None = None
     experience: Experience = NO_EXPERIENCE
     blocks: tuple[Block, ...] = ()
     hypothetical: bool = False
@@ -234,6 +237,45 @@ def _cost_cap_reason(asked: Asked, offer: Offer) -> str:
     return f"may cost {format_money(worst)}, the cap is {format_money(cap)}"
 
 
+def quoted_run_s(asked: Asked) -> float:
+    """The ninth decile of what one more run takes; of one that goes on, of what is left of it."""
+    usual, bounds = asked.demand.usual_s, asked.demand.runtime_s
+    if usual is not None:
+        run_s = float(usual.high)
+    elif bounds is not None:
+        run_s = float(bounds.likely + (bounds.high - bounds.likely) * 4 / 5)
+    else:
+        run_s = UNBOUNDED_RUNTIME_S
+    return max(run_s - (asked.quoted.done_s if asked.quoted is not None else 0.0), 0.0)
+
+
+def within_quote(asked: Asked, table: OfferTable) -> Bits | None:
+    """Where one more run stays within what is left of the quote. It is less than the forecast by which quotes are
+    judged, so that what was just accepted is not kept waiting by its own quote."""
+    if asked.quoted is None:
+        return None
+    price, _, least = _cost_columns(table)
+    run_micro = np.maximum(price * (quoted_run_s(asked) / 3600.0), least)
+    passed: Bits = (run_micro <= float(asked.quoted.left_usd * 1_000_000) + 0.5) | (run_micro == 0.0)
+    return passed
+
+
+def _quote_spent(asked: Asked, table: OfferTable) -> Bits | None:
+    if asked.quoted is None or asked.quoted.left_usd > 0:
+        return None
+    price, _, least = _cost_columns(table)
+    passed: Bits = (price == 0.0) & (least == 0.0)
+    return passed
+
+
+def _quote_reason(asked: Asked, offer: Offer) -> str:
+    assert asked.quoted is not None
+    hours = Decimal(repr(quoted_run_s(asked))) / 3600
+    cost_usd = max(offer.price_usd_per_hour * hours, offer.minimum_charge_usd)
+    left, bound = format_money(max(asked.quoted.left_usd, Decimal(0))), format_money(asked.quoted.bound_usd)
+    return f"one more run may cost {format_money(cost_usd)}, of the quote of {bound} {left} is left"
+
+
 def _deadline(asked: Asked, table: OfferTable) -> Bits | None:
     deadline_ms = asked.spec.constraints.deadline_ms
     if deadline_ms is None:
@@ -330,6 +372,8 @@ def _has_gpu_memory(offer: Offer) -> str:
 
 
 NEVER_FILTERS = (
+    # The first: it is no bound of the spec, and nothing in it can be changed for it.
+    Filter(name="quote_spent", fate=Fate.NEVER, field="quote", passes=_quote_spent, reason=_quote_reason),
     Filter(
         name="provider",
         fate=Fate.NEVER,
@@ -500,6 +544,7 @@ NEVER_FILTERS = (
     ),
 )
 NOT_NOW_FILTERS = (
+    Filter(name="quote", fate=Fate.NOT_NOW, field="quote", passes=within_quote, reason=_quote_reason),
     Filter(
         name="failed_here",
         fate=Fate.NOT_NOW,

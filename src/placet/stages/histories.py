@@ -27,7 +27,7 @@ def remember_kinds(histories: Histories, ended: Sequence[Ended]) -> Histories:
     """
     news: dict[tuple[str, str], list[Ended]] = {}
     for one in ended:
-        if one.kind and (_ran(one) or one.cause is Cause.OUT_OF_MEMORY):
+        if one.kind and (_ran(one) or one.cause is Cause.OUT_OF_MEMORY or one.gpu_use is not None):
             news.setdefault((one.tenant, one.kind), []).append(one)
     if not news:
         return histories
@@ -43,7 +43,10 @@ def remember_kinds(histories: Histories, ended: Sequence[Ended]) -> Histories:
 def _grown(history: History, runs: Sequence[Ended]) -> History:
     history = evolve(history, at_ms=max(history.at_ms, runs[-1].finished_ms))
     for one in runs:
-        history = _with_memory(history, one)
+        history = _with_memory(history, one) if _ran(one) or one.cause is Cause.OUT_OF_MEMORY else history
+    measured = tuple(one.gpu_use for one in runs if one.gpu_use is not None)
+    if measured:
+        history = evolve(history, gpu_uses=(*history.gpu_uses, *measured)[-RUN_TIMES_MAX:])
     well = [one for one in runs if _ran(one) and one.whole]
     if not well:
         return history

@@ -1,4 +1,5 @@
-"""Quotes that carry their own terms: packed, and signed with a key that only the deployment has.
+"""Quotes that carry their own terms: packed, and signed with a key that only the deployment has. And what is left of
+one after some attempts.
 
 A quote is ``q1_`` and 63 letters of URL-safe base64: expiry in seconds (5 bytes), bound in millionths of a dollar (8),
 mark of the spec (16), and the first 18 bytes of HMAC-SHA256 (RFC 2104) over these and the tenant.
@@ -7,12 +8,17 @@ mark of the spec (16), and the first 18 bytes of HMAC-SHA256 (RFC 2104) over the
 import base64
 import hashlib
 import hmac
+from collections.abc import Sequence
 from decimal import ROUND_UP, Decimal
 
 from placet.domain.forecasts import Forecast
 from placet.domain.problems import Problem
-from placet.domain.quotes import Quote, Terms
+from placet.domain.quotes import Quote, Quoted, Terms
+from placet.domain.records import Attempt, Workload
+from placet.domain.spec import Repeat
 from placet.domain.units import SECOND_MS, format_instant, format_money
+from placet.stages.billing import begun_ms, charge_usd
+from placet.stages.course import done_s
 
 PREFIX = "q1_"
 EXPIRY_BYTES, BOUND_BYTES, MARK_BYTES, SIGNATURE_BYTES = 5, 8, 16, 18
@@ -100,6 +106,20 @@ def judge(terms: Terms | None, body_digest: str, expected: Forecast | None, now_
             ),
         )
     return ()
+
+
+def left(workload: Workload, attempts: Sequence[Attempt], now_ms: int) -> Quoted | None:
+    """What all attempts, those that run included, have left of the quote of a workload; ``None`` without one."""
+    bound_usd = workload.quoted_usd
+    if bound_usd is None:
+        return None
+    spent_usd = sum(
+        (one.cost_usd if one.final else charge_usd(one, now_ms - begun_ms(one)) for one in attempts), Decimal(0)
+    )
+    goes_on = workload.spec.repeat is Repeat.RESUMABLE
+    return Quoted(
+        bound_usd=bound_usd, left_usd=bound_usd - spent_usd, done_s=done_s(attempts, now_ms) if goes_on else 0.0
+    )
 
 
 AGAIN = "ask again with `placet estimate`, and submit with the new quote"

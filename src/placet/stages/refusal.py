@@ -18,7 +18,7 @@ from placet.stages.relaxations import BIT, Broken, Sizer, broken, relaxations, u
 
 PAIRS_TOLD = 3
 # Money and time bind differently for each offer; they are told by their own figures.
-NO_PAIRS = frozenset({"connected", "cost_cap", "deadline"})
+NO_PAIRS = frozenset({"connected", "cost_cap", "deadline", "quote_spent"})
 PAIR_CODES = {
     ("region", "jurisdiction"): "region_outside_jurisdiction",
     ("provider", "repeat"): "only_preemptible",

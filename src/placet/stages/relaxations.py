@@ -31,7 +31,7 @@ Sizer: TypeAlias = Callable[[Spec], Demand]
 Masks: TypeAlias = NDArray[np.uint32]
 BIT = {check.name: 1 << place for place, check in enumerate(NEVER_FILTERS)}
 # What no change of the spec helps against.
-FIXED = BIT["connected"] | BIT["runtime"]
+FIXED = BIT["connected"] | BIT["runtime"] | BIT["quote_spent"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

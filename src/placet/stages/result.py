@@ -102,6 +102,7 @@ def _attempt(attempt: Attempt) -> dict[str, object]:
         "cost_at_most": attempt.cost_at_most,
         "cpu_s": attempt.usage.cpu_s,
         "peak_memory_bytes": attempt.usage.peak_memory_bytes,
+        "gpu_peak_bytes": attempt.usage.gpu_peak_bytes,
         "phases_ms": dict(attempt.phases_ms),
     }
 

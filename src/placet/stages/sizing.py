@@ -2,12 +2,15 @@
 
 import hashlib
 from dataclasses import dataclass
+from decimal import Decimal
 
 from placet.domain.lessons import NO_LESSONS, History, Lessons
 from placet.domain.offers import Demand, Interval
 from placet.domain.spec import Accelerator, Spec
 from placet.domain.units import format_bytes
+from placet.stages.disk import disk_of
 from placet.stages.memory.demanded import model_memory, told
+from placet.stages.memory.measured import MeasuredMemory, measured_memory
 from placet.stages.memory.values import MemoryEstimate, UnknownModel
 
 KIND_LENGTH = 32
@@ -36,19 +39,37 @@ def size(spec: Spec, *, tenant: str = "", lessons: Lessons = NO_LESSONS) -> Dema
     reasons = [] if runtime_s is None else [f"run time: {runtime_s.reason}"]
     if history.peak_bytes is not None:
         reasons.append(f"memory: equal workloads used at most {format_bytes(history.peak_bytes)}")
-    gpus = _gpus(spec)
+    gpus, disk = _gpus(spec, history), _disk(spec)
     return Demand(
         gpu_count=gpus.count,
         gpu_memory_bytes=gpus.memory_bytes,
         cpu_cores=needs.cpu_cores,
         memory_bytes=needs.memory_bytes,
-        disk_bytes=needs.disk_bytes,
+        disk_bytes=needs.disk_bytes if needs.disk_bytes is not None or disk is None else int(disk.likely),
+        disk=disk,
         nodes=needs.nodes,
         runtime_s=runtime_s,
-        reasons=(*reasons, *gpus.reasons),
+        reasons=(*reasons, *gpus.reasons, *_disk_told(needs.disk_bytes, disk)),
         kind=kind,
         usual_s=_usual(spec, history),
     )
+
+
+def _disk(spec: Spec) -> Interval | None:
+    estimate = disk_of(spec)
+    if estimate is None:
+        return None
+    size = estimate.size
+    return Interval(low=Decimal(size.low), likely=Decimal(size.likely), high=Decimal(size.high), reason=estimate.reason)
+
+
+def _disk_told(stated: int | None, disk: Interval | None) -> tuple[str, ...]:
+    if disk is None:
+        return ()
+    low, likely, high = (format_bytes(int(part)) for part in (disk.low, disk.likely, disk.high))
+    if stated is None:
+        return (f"disk: {likely}, between {low} and {high}: {disk.reason}",)
+    return (f"disk: {format_bytes(stated)} as stated, though likely {likely}: {disk.reason}",) * (stated < disk.likely)
 
 
 def _usual(spec: Spec, history: History) -> Interval | None:
@@ -77,8 +98,8 @@ class _Gpus:
     reasons: tuple[str, ...] = ()
 
 
-def _gpus(spec: Spec) -> _Gpus:
-    """GPUs and the memory of each: what is declared, else what the model needs."""
+def _gpus(spec: Spec, history: History) -> _Gpus:
+    """GPUs and the memory of each: what is declared, else what the model needs, and what equal workloads used of it."""
     needs = spec.resources
     if needs.accelerator is not Accelerator.GPU:
         return _Gpus()
@@ -89,9 +110,26 @@ def _gpus(spec: Spec) -> _Gpus:
         case UnknownModel(why=why):
             return _Gpus(count=asked.count, memory_bytes=asked.memory_bytes, reasons=(f"GPU memory: {why}",))
         case MemoryEstimate() as estimate if asked.memory_bytes is None:
-            return _Gpus(count=estimate.gpu_count, memory_bytes=estimate.recommended_bytes, reasons=told(estimate))
+            return _derived(estimate, history)
         case MemoryEstimate() as estimate:
             return _Gpus(count=asked.count, memory_bytes=asked.memory_bytes, reasons=_compared(spec, estimate))
+
+
+def _derived(estimate: MemoryEstimate, history: History) -> _Gpus:
+    """A measurement takes the place of an estimate that was too high, down to what the model surely needs. One that was
+    too low is raised later, as far as there are offers with more."""
+    count, memory_bytes, reasons = estimate.gpu_count, estimate.recommended_bytes, told(estimate)
+    measured = measured_memory(history, count)
+    if measured is None or measured.memory_bytes >= memory_bytes:
+        return _Gpus(count=count, memory_bytes=memory_bytes, reasons=reasons)
+    wanted_bytes = recommended_bytes(estimate, measured)
+    instead = f"GPU memory: {format_bytes(wanted_bytes)} instead of the estimated {format_bytes(memory_bytes)}"
+    return _Gpus(count=count, memory_bytes=wanted_bytes, reasons=(f"{instead}: {measured.why}", *reasons))
+
+
+def recommended_bytes(estimate: MemoryEstimate, measured: MeasuredMemory | None) -> int:
+    """What to ask of each GPU: what was measured, but never less than the model surely needs; else the estimate."""
+    return estimate.recommended_bytes if measured is None else max(measured.memory_bytes, estimate.size.low)
 
 
 def _compared(spec: Spec, estimate: MemoryEstimate) -> tuple[str, ...]:

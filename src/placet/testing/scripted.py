@@ -15,6 +15,7 @@ from placet.domain.allocations import (
     Observation,
     PermitRequest,
     Phase,
+    Usage,
 )
 from placet.domain.errors import AuthFailed, NoCapacity, OutcomeUnknown, Unavailable
 from placet.domain.failures import Cause
@@ -36,6 +37,7 @@ CARD = ContractCard(
     runtimes=("process", "python", "container"),
     log_streams=("stdout", "stderr"),
 )
+NO_USAGE = Usage()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +54,7 @@ class Script:
     hold: bool = False
     hold_outputs: bool = False
     problem: str = ""
+    usage: Usage = NO_USAGE
     refuse: bool = False
     deny: bool = False
     lose_reply: bool = False
@@ -133,7 +136,14 @@ class ScriptedProvider:
 
     def _create(self, launch: Launch, script: Script) -> None:
         now_ms = self._clock.now_ms()
-        handle = Handle(provider=self.name, key=launch.key, native_id=f"n-{launch.key}", created_ms=now_ms)
+        handle = Handle(
+            provider=self.name,
+            key=launch.key,
+            native_id=f"n-{launch.key}",
+            created_ms=now_ms,
+            nonce=launch.tag.nonce,
+            price_usd_per_hour=launch.offer.price_usd_per_hour,
+        )
         seen = Observation(
             key=launch.key,
             phase=Phase.AWAITING_PERMIT,
@@ -210,6 +220,7 @@ class ScriptedProvider:
             outputs=script.outputs,
             missing=script.missing,
             problem=script.problem,
+            usage=script.usage,
             logs=tuple(
                 LogSeal(stream=stream, bytes_total=len(data), bytes_kept=len(data)) for stream, data in script.logs
             ),

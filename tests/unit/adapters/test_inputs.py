@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from placet.adapters.inputs import LocalInputs
+from placet.adapters.inputs import LocalInputs, size_of
 from placet.domain.spec import Input, InputKind
 from tests.support.values import SPEC
 
@@ -48,3 +48,35 @@ def test_aliases_are_known_and_stay_inside_their_folder(inputs: LocalInputs) -> 
 def test_an_alias_of_a_url_is_fetched(inputs: LocalInputs) -> None:
     spec = replace(SPEC, inputs=(Input(name="a", kind=InputKind.STORAGE, source="storage://web/set/1"),))
     assert [(one.kind, one.source) for one in inputs.resolve(spec)] == [("http", "https://example.com/base/set/1")]
+
+
+def test_sizes_of_what_is_here_are_written_down_and_others_stay_as_stated(inputs: LocalInputs, tmp_path: Path) -> None:
+    (tmp_path / "store" / "deep").mkdir()
+    (tmp_path / "store" / "deep" / "more").write_bytes(b"x" * 99)
+    os.symlink(tmp_path / "outside", tmp_path / "store" / "link")
+    link = os.lstat(tmp_path / "store" / "link").st_size
+    given = {
+        ("path", str(tmp_path / "outside")): 1,
+        ("path", str(tmp_path / "store")): 100 + link,
+        ("storage", "storage://data/here"): 1,
+        ("storage", "storage://data/../outside"): 7,
+        ("storage", "storage://other/x"): 7,
+        ("storage", "storage://web/set/1"): 7,
+        ("http", "https://example.com/x"): 7,
+        ("path", str(tmp_path / "nothing")): 7,
+    }
+    wanted = tuple(
+        Input(name=f"i{number}", kind=InputKind(kind), source=source, size_bytes=7)
+        for number, (kind, source) in enumerate(given)
+    )
+    completed = inputs.complete(replace(SPEC, inputs=wanted))
+    assert [one.size_bytes for one in completed.inputs] == list(given.values())
+    assert inputs.complete(SPEC) is SPEC
+
+
+def test_what_takes_too_long_to_add_up_has_no_known_size(tmp_path: Path) -> None:
+    for number in range(5):
+        (tmp_path / str(number)).write_bytes(b"xx")
+    assert size_of(str(tmp_path)) == 10
+    assert size_of(str(tmp_path), entries_max=4) is None
+    assert size_of(str(tmp_path), within_s=-1.0) is None

@@ -7,6 +7,7 @@ from decimal import Decimal
 import pytest
 
 from placet.contract import limits
+from placet.contract.canonical import canonical_json, spec_from_json
 from placet.contract.parse import Parsed, parse
 from placet.domain.problems import Problem
 from placet.domain.spec import Accelerator, InputKind, Spec
@@ -259,3 +260,28 @@ def test_what_cannot_hold_now_is_found_when_asked_with_its_line() -> None:
     found = parse(late_start, now_ms=now_ms, check_now=True)
     assert not isinstance(found, Parsed)
     assert [(one.code, one.line) for one in found] == [("contradiction", 5)]
+
+
+IMAGE = "runtime: {type: container, image: 'registry.example.com/a:v1', image_size_gb: %s}\n"
+
+
+def test_sizes_of_images_and_inputs_come_and_go_in_gigabytes() -> None:
+    spec = spec_of(IMAGE % "7.5" + "inputs: [{name: a, source: 'https://example.com/x', size_gb: 0.000000012}]")
+    assert (spec.runtime.image_bytes, spec.inputs[0].size_bytes) == (7_500_000_000, 12)
+    assert spec_from_json(canonical_json(spec)) == spec
+    assert spec_of(PROCESS + "inputs: [{name: a, source: /x, size_gb: 0}]").inputs[0].size_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("written", "code", "field"),
+    [
+        (IMAGE % "0", "out_of_range", "runtime.image_size_gb"),
+        (IMAGE % "large", "bad_unit", "runtime.image_size_gb"),
+        (PROCESS + "inputs: [{name: a, source: /x, size_gb: -1}]", "out_of_range", "inputs[0].size_gb"),
+        (PROCESS + "inputs: [{name: a, text: abc, size_gb: 1}]", "contradiction", "inputs[0].size_gb"),
+    ],
+)
+def test_sizes_that_cannot_be_are_refused(written: str, code: str, field: str) -> None:
+    found = parse(written, now_ms=0)
+    assert not isinstance(found, Parsed)
+    assert [(one.code, one.field) for one in found] == [(code, field)]

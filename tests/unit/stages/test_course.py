@@ -8,6 +8,7 @@ import pytest
 from placet.domain.failures import Cause, Failure
 from placet.domain.offer_table import OfferTable
 from placet.domain.offers import Availability, Offer
+from placet.domain.quotes import Quoted
 from placet.domain.records import Attempt
 from placet.domain.spec import CapacityType, Constraints, Repeat, Spec
 from placet.domain.states import AttemptState
@@ -89,7 +90,12 @@ def test_what_is_held_is_kept_until_the_slack_is_gone() -> None:
     again = replace(running(CHEAP, late), epoch=2, started_ms=None)
     found = looked(spec, STEADY, CHEAP, now_ms=late, attempts=(lost, again))
     assert found is not None
-    assert course.moves(found), "3.25 hours are left, a change takes 0.25, and 3.5 hours remain"
+    table, then = OfferTable.of([STEADY, CHEAP]), at(spec, late)
+    assert course.moves(found, then, table), "3.25 hours are left, a change takes 0.25, and 3.5 hours remain"
+    # Another 3.25 hours cost 9.75.
+    for left_usd, moves in (("9.76", True), ("9.74", False), ("-1", False)):
+        quoted = Quoted(bound_usd=Decimal(11), left_usd=Decimal(left_usd), done_s=2700.0)
+        assert course.moves(found, replace(then, quoted=quoted), table) is moves
 
 
 def test_a_lost_attempt_counts_up_to_its_last_checkpoint() -> None:

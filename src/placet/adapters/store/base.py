@@ -15,6 +15,7 @@ from placet.adapters.store.schema import DEPLOYMENT
 from placet.adapters.store.writer import Writer
 from placet.domain.decisions import Decision
 from placet.domain.lessons import Ended
+from placet.domain.orphans import Orphan
 from placet.domain.records import (
     Acceptance,
     Accepted,
@@ -33,6 +34,8 @@ T = TypeVar("T")
 Changed: TypeAlias = Callable[[frozenset[str]], None]
 
 SECRET, SECRET_BYTES = "secret:", 32
+NEVER_MS = 2**62
+ORPHANS_MAX = 100_000
 
 
 class SqlStore:
@@ -130,6 +133,16 @@ class SqlStore:
             lambda link: (link.run(link.sql.token_revoke, token_id=token_id, now_ms=now_ms) > 0, ()), flush=True
         )
 
+    async def put_orphans(self, orphans: Sequence[Orphan]) -> Sequence[bool]:
+        if not orphans:
+            return []
+
+        def act(link: Link) -> tuple[list[bool], tuple[str, ...]]:
+            put = link.sql.orphan_put
+            return [link.run(put, **codec.orphan_columns(orphan)) > 0 for orphan in orphans], ()
+
+        return await self._do(act, flush=True)
+
     # Reads
 
     async def load(self, workload_ids: Sequence[str]) -> Sequence[Record]:
@@ -206,6 +219,20 @@ class SqlStore:
     async def tokens(self) -> Sequence[Token]:
         rows = await self._readers.read(lambda link: link.rows(link.sql.tokens_all))
         return [codec.token_from(row) for row in rows]
+
+    async def orphans(self, *, provider: str | None = None, closed_since_ms: int | None = None) -> Sequence[Orphan]:
+        wanted = {
+            "closed_since_ms": NEVER_MS if closed_since_ms is None else closed_since_ms,
+            "any_provider": provider is None,
+            "provider": provider or "",
+            "limit": ORPHANS_MAX,
+        }
+        rows = await self._readers.read(lambda link: link.rows(link.sql.orphans_since, **wanted))
+        return [codec.orphan_from(row) for row in rows]
+
+    async def orphan(self, orphan_id: str) -> Orphan | None:
+        rows = await self._readers.read(lambda link: link.rows(link.sql.orphan_by_id, id=orphan_id))
+        return codec.orphan_from(rows[0]) if rows else None
 
     def watch(self, listener: Callable[[frozenset[str]], None], *, only_elsewhere: bool = False) -> Callable[[], None]:
         mark = object()

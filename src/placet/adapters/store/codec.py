@@ -12,7 +12,8 @@ import msgspec
 from placet.domain.allocations import Handle, LogSeal, Usage
 from placet.domain.decisions import Decision
 from placet.domain.failures import Failure
-from placet.domain.lessons import Ended
+from placet.domain.lessons import Ended, GpuUse
+from placet.domain.orphans import Orphan, OrphanReason
 from placet.domain.records import (
     Artifact,
     Attempt,
@@ -25,7 +26,15 @@ from placet.domain.records import (
     Workload,
 )
 from placet.domain.spec import Spec
-from placet.domain.states import AttemptState, DeliveryState, Desired, IntentState, IntentVerb, WorkloadState
+from placet.domain.states import (
+    AttemptState,
+    DeliveryState,
+    Desired,
+    IntentState,
+    IntentVerb,
+    OrphanState,
+    WorkloadState,
+)
 
 Value: TypeAlias = str | int | None
 Row: TypeAlias = tuple[Value, ...]
@@ -104,6 +113,7 @@ def workload_birth(workload: Workload, spec_id: str) -> Params:
         "name": workload.spec.name,
         "created_ms": workload.created_ms,
         "retry_of": workload.retry_of,
+        "quoted_usd": None if workload.quoted_usd is None else str(workload.quoted_usd),
     }
 
 
@@ -137,7 +147,7 @@ def workload_from(row: Row, spec: Spec) -> Workload:
     (
         id_, tenant, _, spec_digest, _, created_ms, retry_of, state, desired, revision, lease_owner, lease_epoch,
         wake_ms, state_since_ms, updated_ms, epoch, reason, wait_for, user_failures, infrastructure_failures,
-        excluded_offers, compute_done, delivery, failure, finished_ms,
+        excluded_offers, compute_done, delivery, failure, finished_ms, quoted_usd,
     ) = row  # fmt: skip
     return Workload(
         id=text(id_),
@@ -162,6 +172,7 @@ def workload_from(row: Row, spec: Spec) -> Workload:
         delivery=DeliveryState(text(delivery)),
         failure=_failure.decode(text(failure)) if failure else None,
         retry_of=perhaps_text(retry_of),
+        quoted_usd=None if quoted_usd is None else Decimal(text(quoted_usd)),
         finished_ms=perhaps_number(finished_ms),
     )
 
@@ -248,6 +259,7 @@ def ended_from(row: Row) -> Ended:
         failure, usage,
     ) = row  # fmt: skip
     where = _placement.decode(text(placement))
+    used = _usage.decode(text(usage)) if usage else NO_USAGE
     return Ended(
         tenant=text(tenant),
         workload_id=text(workload_id),
@@ -265,8 +277,9 @@ def ended_from(row: Row) -> Ended:
         exited_ms=perhaps_number(exited_ms),
         computed=bool(computed),
         cause=_failure.decode(text(failure)).cause if failure else None,
-        peak_memory_bytes=_usage.decode(text(usage)).peak_memory_bytes if usage else None,
+        peak_memory_bytes=used.peak_memory_bytes,
         memory_bytes=where.memory_bytes,
+        gpu_use=GpuUse.of(used, where, computed=bool(computed)),
         whole=number(epoch) == 1 or not where.resumes,
     )
 
@@ -393,6 +406,42 @@ def token_from(row: Row) -> Token:
         expires_ms=perhaps_number(expires_ms),
         revoked_ms=perhaps_number(revoked_ms),
         last_used_ms=perhaps_number(last_used_ms),
+    )
+
+
+def orphan_columns(orphan: Orphan) -> Params:
+    return {
+        "id": orphan.id,
+        "provider": orphan.handle.provider,
+        "handle": encode(orphan.handle),
+        "reason": orphan.reason,
+        "state": orphan.state,
+        "first_seen_ms": orphan.first_seen_ms,
+        "last_seen_ms": orphan.last_seen_ms,
+        "sightings": orphan.sightings,
+        "price_usd_per_hour": None if orphan.price_usd_per_hour is None else str(orphan.price_usd_per_hour),
+        "requested_ms": orphan.requested_ms,
+        "requested_by": orphan.requested_by,
+        "closed_ms": orphan.closed_ms,
+        "proof": orphan.proof,
+    }
+
+
+def orphan_from(row: Row) -> Orphan:
+    (_, _, handle, reason, state, first_seen_ms, last_seen_ms, sightings, price, requested_ms, requested_by,
+     closed_ms, proof) = row  # fmt: skip
+    return Orphan(
+        handle=_handle.decode(text(handle)),
+        reason=OrphanReason(text(reason)),
+        state=OrphanState(text(state)),
+        first_seen_ms=number(first_seen_ms),
+        last_seen_ms=number(last_seen_ms),
+        sightings=number(sightings),
+        price_usd_per_hour=None if price is None else Decimal(text(price)),
+        requested_ms=perhaps_number(requested_ms),
+        requested_by=text(requested_by),
+        closed_ms=perhaps_number(closed_ms),
+        proof=text(proof),
     )
 
 

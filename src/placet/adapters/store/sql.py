@@ -22,6 +22,7 @@ from sqlalchemy import (
     func,
     literal,
     literal_column,
+    not_,
     or_,
     select,
     update,
@@ -36,6 +37,7 @@ from placet.adapters.store.tables import (
     intents,
     labels,
     meta,
+    orphans,
     results,
     specs,
     submission_keys,
@@ -44,7 +46,7 @@ from placet.adapters.store.tables import (
     workloads,
 )
 from placet.domain.records import WAITS_FOR_CAPACITY
-from placet.domain.states import ATTEMPT_FINAL, WORKLOAD_FINAL, IntentState, WorkloadState
+from placet.domain.states import ATTEMPT_FINAL, WORKLOAD_FINAL, IntentState, OrphanState, WorkloadState
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects.postgresql import Insert as PostgresInsert
@@ -477,3 +479,31 @@ class Statements:
             .values(revoked_ms=func.coalesce(t.revoked_ms, bindparam("now_ms", type_=t.revoked_ms.type)))
         )
         return self._compiled(revoked)
+
+    # Orphans
+
+    @cached_property
+    def orphan_put(self) -> Statement:
+        """News of an orphan; row count 0 means that somebody has asked for its deletion meanwhile."""
+        put = self._flavour.insert(orphans)
+        o = orphans.c
+        unasked = and_(o.state == inline(OrphanState.RELEASING), put.excluded.state == inline(OrphanState.LISTED))
+        upsert = put.on_conflict_do_update(
+            index_elements=[o.id],
+            set_={column.name: put.excluded[column.name] for column in o if column.name != "id"},
+            where=not_(unasked),
+        )
+        return self._compiled(upsert.inline(), [column.name for column in o])
+
+    @cached_property
+    def orphans_since(self) -> Statement:
+        """Open ones, and those closed since; of all providers where none is named."""
+        o = orphans.c
+        recent = or_(o.closed_ms.is_(None), o.closed_ms >= bindparam("closed_since_ms"))
+        named = or_(bindparam("any_provider", type_=Boolean()), o.provider == bindparam("provider", type_=Text()))
+        found = select(orphans).where(recent, named).order_by(o.first_seen_ms.desc(), o.id).limit(bindparam("limit"))
+        return self._compiled(found)
+
+    @cached_property
+    def orphan_by_id(self) -> Statement:
+        return self._compiled(select(orphans).where(orphans.c.id == bindparam("id")))

@@ -24,6 +24,7 @@ from sqlalchemy import (
     text,
 )
 
+from placet.domain.orphans import OrphanReason
 from placet.domain.records import WAITS_FOR_CAPACITY
 from placet.domain.states import (
     WORKLOAD_FINAL,
@@ -32,6 +33,7 @@ from placet.domain.states import (
     Desired,
     IntentState,
     IntentVerb,
+    OrphanState,
     WorkloadState,
 )
 
@@ -115,6 +117,7 @@ workloads = Table(
     Column("delivery", Text, nullable=False),
     Column("failure", Text),
     Column("finished_ms", BigInteger),
+    Column("quoted_usd", Text),
     PrimaryKeyConstraint("id"),
     # What results refer to: a result exists only for a workload that is finished, and then that moment is fixed.
     UniqueConstraint("id", "finished_ms"),
@@ -323,4 +326,28 @@ tokens = Table(
     Column("revoked_ms", BigInteger),
     Column("last_used_ms", BigInteger),
     PrimaryKeyConstraint("id"),
+)
+
+# What the providers list and no attempt stands for. It names workloads that may not exist: there is no reference.
+orphans = Table(
+    "orphans",
+    metadata,
+    Column("id", Text, nullable=False),
+    Column("provider", Text, nullable=False),
+    Column("handle", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("first_seen_ms", BigInteger, nullable=False),
+    Column("last_seen_ms", BigInteger, nullable=False),
+    Column("sightings", BigInteger, nullable=False),
+    Column("price_usd_per_hour", Text),
+    Column("requested_ms", BigInteger),
+    Column("requested_by", Text, nullable=False),
+    Column("closed_ms", BigInteger),
+    Column("proof", Text, nullable=False),
+    PrimaryKeyConstraint("id"),
+    closed("reason", OrphanReason),
+    closed("state", OrphanState),
+    CheckConstraint(f"(state = '{OrphanState.CLOSED}') = (closed_ms IS NOT NULL)", name="closed_iff_closed"),
+    CheckConstraint("closed_ms IS NULL OR proof <> ''", name="proof"),
 )

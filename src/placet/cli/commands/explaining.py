@@ -63,6 +63,9 @@ def _lines(made: "views.DecisionView") -> Iterator[str]:
     yield f"attempt {made.epoch} at {made.at}: {winner} of {fits} that fit, out of {made.considered} offers"
     if made.dropped:
         yield "dropped: " + ", ".join(f"{count} by {name}" for name, count in made.dropped.items())
+    if made.quoted_usd is not None:
+        left = format_money(max(Decimal(made.quote_left_usd or 0), Decimal(0)))
+        yield f"quote: of {format_money(Decimal(made.quoted_usd))} {left} were left"
     yield from made.demand.reasons
     tried = [one for one in made.learnt if one.level == "offer"]
     for one in tried[:1]:

@@ -74,6 +74,7 @@ def show(context: typer.Context, workload: Id) -> None:
             "in this state since": view.state_since,
             "finished": view.finished_at,
             "retry of": view.retry_of,
+            "quoted": None if view.quoted_usd is None else f"at most {format_money(Decimal(view.quoted_usd))}",
             "labels": ", ".join(f"{key}={value}" for key, value in view.labels.items()),
             "spec": view.spec_digest,
         }

@@ -1,4 +1,4 @@
-"""How much GPU memory a model needs, as a table that a person understands."""
+"""How much GPU memory a model needs and how much disk a spec takes, as tables that a person understands."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @takes_workload
 def size(context: typer.Context, document: Document) -> None:
-    """How much GPU memory the model of a spec needs, part by part, and how many GPUs would hold it."""
+    """How much GPU memory the model of a spec needs, part by part, and how many GPUs hold it; and the disk it takes."""
     output = Output(context.obj)
     with client(context.obj) as server:
         view = server.size(document)
@@ -28,8 +28,21 @@ def size(context: typer.Context, document: Document) -> None:
 
 
 def _say(output: Output, view: "api.SizeView") -> None:
+    if view.gpu_count:
+        _say_memory(output, view)
+    if view.disk is not None:
+        output.say(f"disk: ask for {format_bytes(view.disk.recommended_bytes)}")
+        rows = [(part.name, *_bytes(part.bytes), part.why) for part in view.disk.parts]
+        output.table(
+            ("Part", "At least", "Likely", "At most", "Why"), [*rows, ("in all", *_bytes(view.disk.bytes), "")]
+        )
+
+
+def _say_memory(output: Output, view: "api.SizeView") -> None:
     each = "" if view.gpu_count == 1 else f" on each of {view.gpu_count} GPUs"
     output.say(f"{view.task} of {view.model}: ask for {format_bytes(view.recommended_bytes)} of GPU memory{each}")
+    if view.measured is not None:
+        output.say(f"  measured: {view.measured.why}; the estimate is {format_bytes(view.bytes.likely)}")
     output.say(f"  shape: {view.model_source}")
     rows = [(part.name, *_bytes(part.bytes), part.why) for part in view.parts if part.bytes.high]
     output.table(("Part", "At least", "Likely", "At most", "Why"), [*rows, ("in all", *_bytes(view.bytes), "")])

@@ -14,7 +14,9 @@ from placet.cli.commands import (
     looking,
     offers,
     operating,
+    orphans,
     planning,
+    providers,
     running,
     sizing,
     streaming,
@@ -65,6 +67,7 @@ COMMANDS = (
     Command("server", operating.server, OPERATE),
     Command("doctor", doctor.doctor, OPERATE),
     Command("migrate", operating.migrate, OPERATE),
+    Command("orphans", orphans.orphans, OPERATE),
 )
 GROUPS = (
     Group(
@@ -72,6 +75,12 @@ GROUPS = (
         "What a workload hands back.",
         LOOK,
         (Command("ls", artifacts.artifacts_ls), Command("get", artifacts.artifacts_get)),
+    ),
+    Group(
+        "provider",
+        "Where workloads can run: what is set up, and what each promises.",
+        OPERATE,
+        (Command("ls", providers.provider_ls), Command("show", providers.provider_show)),
     ),
     Group(
         "token",

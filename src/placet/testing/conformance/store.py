@@ -3,11 +3,14 @@
 import asyncio
 import threading
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 
+from placet.domain.allocations import Handle
 from placet.domain.errors import StoreError
 from placet.domain.lessons import Ended
+from placet.domain.orphans import Orphan, OrphanReason, closed, requested
 from placet.domain.records import (
     Accepted,
     AcceptOutcome,
@@ -17,7 +20,7 @@ from placet.domain.records import (
     Token,
     WorkloadFilter,
 )
-from placet.domain.states import AttemptState, Desired, IntentState, IntentVerb, WorkloadState
+from placet.domain.states import AttemptState, Desired, IntentState, IntentVerb, OrphanState, WorkloadState
 from placet.ports.store import Store, Submission
 from placet.testing.conformance.store_ownership import Opener, OwnershipContract
 from placet.testing.conformance.store_values import (
@@ -147,6 +150,7 @@ class StoreContract(OwnershipContract):
             rich_workload(1),
             spec=workload.spec,
             retry_of=None,
+            quoted_usd=None,
             state=W.WAITING,
             revision=workload.revision + 1,
             updated_ms=NOW_MS + 5,
@@ -497,6 +501,30 @@ class StoreContract(OwnershipContract):
         assert await store.token("t1") == replace(old, revoked_ms=5)
         with pytest.raises(StoreError):
             await store.add_token(new)
+
+    async def test_orphans(self, store: Store) -> None:
+        handle = Handle(provider="p", key="k", native_id="n1", created_ms=1, price_usd_per_hour=Decimal("0.50"))
+        old = Orphan(
+            handle=handle, reason=OrphanReason.TWIN, state=OrphanState.LISTED, first_seen_ms=1, last_seen_ms=2,
+            price_usd_per_hour=Decimal("0.50"),
+        )  # fmt: skip
+        new = replace(old, handle=replace(handle, provider="q", native_id="n2"), first_seen_ms=3)
+        assert list(await store.put_orphans([old, new])) == [True, True]
+        assert list(await store.put_orphans([])) == []
+        assert list(await store.orphans()) == [new, old]
+        assert list(await store.orphans(provider="p")) == [old]
+        assert await store.orphan(old.id) == old
+        assert await store.orphan("or_0") is None
+        asked = requested(old, "somebody", 5)
+        assert list(await store.put_orphans([asked])) == [True]
+        # Whoever read it before it was asked for does not undo that.
+        assert list(await store.put_orphans([replace(old, sightings=2)])) == [False]
+        assert await store.orphan(old.id) == asked
+        gone = closed(asked, "seen no more", 9)
+        assert list(await store.put_orphans([gone])) == [True]
+        assert list(await store.orphans()) == [new]
+        assert list(await store.orphans(closed_since_ms=10)) == [new]
+        assert list(await store.orphans(closed_since_ms=9)) == [new, gone]
 
     # Life of the store
 

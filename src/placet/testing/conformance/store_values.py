@@ -10,6 +10,7 @@ from placet.domain.experience import Level, Tally
 from placet.domain.failures import Cause, Failure
 from placet.domain.forecasts import Forecast, Quantiles
 from placet.domain.offers import Demand, Gpu, Interval, Offer
+from placet.domain.quotes import Quoted
 from placet.domain.records import (
     Acceptance,
     Artifact,
@@ -60,6 +61,9 @@ PLACEMENT = PlacementNote(
     parts=(("cost", "0.1"),),
     dropped=(("memory", 2),),
     reasons=("cheapest that fits",),
+    gpu_count=2,
+    gpu_asked_bytes=2**33,
+    gpu_device_bytes=2**35,
     forecast=Forecast(
         cost_usd=Quantiles(p10=Decimal("0.000001"), p50=Decimal("0.10"), p90=Decimal(7)),
         start_s=Quantiles(p10=Decimal(0), p50=Decimal("0.125"), p90=Decimal(60)),
@@ -176,7 +180,7 @@ def rich_attempt(workload: Workload) -> Attempt:
         wasted_usd=Decimal("1E-9"),
         phases_ms=(("install", 12), ("run", 2**53)),
         logs=(LogSeal(stream="stdout", bytes_total=10, bytes_kept=8, gaps=((1, 2),)),),
-        usage=Usage(cpu_s=0.25, peak_memory_bytes=2**40, disk_bytes=0),
+        usage=Usage(cpu_s=0.25, peak_memory_bytes=2**40, disk_bytes=0, gpu_peak_bytes=2**34),
         evidence=(("source", "runner"),),
     )
 
@@ -199,6 +203,7 @@ def rich_decision(workload: Workload) -> Decision:
         demand=Demand(cpu_cores=Decimal("0.5"), runtime_s=cost, reasons=("a", "b"), kind="k"),
         excluded=("b",),
         spent_usd=Decimal("0.25"),
+        quoted=Quoted(bound_usd=Decimal("4.33"), left_usd=Decimal("4.08"), done_s=60.0),
         known=(Known(level=Level.PLACE, group="here\n\nL4\non_demand", tally=tally),),
         blocks=(Block(streak=streak, until_ms=NOW_MS + 1),),
         exploration=0.05,
@@ -239,6 +244,7 @@ def rich_workload(number: int) -> Workload:
         delivery=DeliveryState.PARTIAL,
         failure=Failure(cause=Cause.EXIT_CODE, message="exit 3", exit_code=3, signal=None),
         retry_of="wl_before",
+        quoted_usd=Decimal("4.330001"),
     )
 
 

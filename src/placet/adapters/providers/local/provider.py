@@ -10,18 +10,39 @@ from placet.adapters.providers.local import machine, translate
 from placet.adapters.providers.local.link import RUNNER, Link, Refused
 from placet.adapters.providers.local.offers import RUNTIMES, make_offers
 from placet.adapters.providers.local.options import LocalOptions
-from placet.domain.allocations import ContractCard, Handle, Launch, LogChunk, Observation, PermitRequest, Tag
-from placet.domain.errors import InvalidRequest, NoCapacity, OutcomeUnknown, ProviderError, Unavailable
+from placet.adapters.refusals import provider_error
+from placet.domain.allocations import (
+    ContractCard,
+    ErrorKind,
+    ErrorRule,
+    Handle,
+    Launch,
+    Listed,
+    LogChunk,
+    Naming,
+    Observation,
+    PermitRequest,
+    Tag,
+)
+from placet.domain.errors import InvalidRequest, OutcomeUnknown, Unavailable
 from placet.domain.offers import Offer
 from placet.ports.ambient import Clock
 from placet.ports.provider import Hints
 from placet.runner import causes
+from placet.runner.launch import KEY_LENGTH_MAX
 
 PAGE = 500
 OBSERVE_AT_ONCE = 500
 # Offers of unchanged capacity are the same values for this long, so that nothing is computed from them again.
 OFFERS_FRESH_MS = 1000
 PIECE_BYTES = 256 * 1024
+# Of a refused start; in each case nothing was created.
+ERROR_TABLE = (
+    ErrorRule(status=None, kind=ErrorKind.NO_CAPACITY, marker=causes.REFUSED_NO_CAPACITY),
+    ErrorRule(status=None, kind=ErrorKind.UNAVAILABLE, marker=causes.REFUSED_RETIRING),
+    ErrorRule(status=None, kind=ErrorKind.UNAVAILABLE, marker=causes.REFUSED_FAULT),
+    ErrorRule(status=None, kind=ErrorKind.INVALID_REQUEST),
+)
 PATH_FALLBACK = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -69,6 +90,11 @@ class LocalProvider:
             runtimes=RUNTIMES,
             log_streams=causes.STREAMS,
             notes=tuple(f"{name}: {value}" for name, value in self._greeting.get("mechanisms", {}).items()),
+            naming=Naming(unique=True, checks_parameters=True, length_max=KEY_LENGTH_MAX, searchable=True),
+            listed=Listed(paged=True, across_regions=False),
+            states=tuple(translate.PHASES.items()),
+            exit_code_reliable=True,
+            error_table=ERROR_TABLE,
         )
 
     async def open(self, hints: Hints) -> None:
@@ -106,7 +132,8 @@ class LocalProvider:
         try:
             answer = await self._link.call("start", launch=document)
         except Refused as refusal:
-            raise _submit_error(refusal, self.name) from None
+            kind = self.card.error_kind(0, refusal.code)
+            raise provider_error(kind, refusal.detail, provider=self.name, raw=refusal.code) from None
         return translate.handle(answer, self.name, self._options.region or "")
 
     async def find(self, key: str) -> Sequence[Handle]:
@@ -253,17 +280,6 @@ class LocalProvider:
                 after = document["key"]
                 yield document
             more = page["more"]
-
-
-def _submit_error(refusal: Refused, provider: str) -> ProviderError:
-    """Each code of a refusal; nothing was created in any of these cases."""
-    match refusal.code:
-        case causes.REFUSED_NO_CAPACITY:
-            return NoCapacity(refusal.detail, provider=provider, raw=refusal.code)
-        case causes.REFUSED_RETIRING | causes.REFUSED_FAULT:
-            return Unavailable(refusal.detail, provider=provider, raw=refusal.code)
-        case _:
-            return InvalidRequest(refusal.detail, provider=provider, raw=refusal.code)
 
 
 def _free_disk_bytes(folder: os.PathLike[str]) -> int | None:

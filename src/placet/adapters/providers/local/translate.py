@@ -127,6 +127,7 @@ def observation(document: Json, source: str, now_ms: int) -> Observation:
             cpu_s=usage.get("cpu_s"),
             peak_memory_bytes=usage.get("peak_memory_bytes"),
             disk_bytes=usage.get("disk_bytes"),
+            gpu_peak_bytes=usage.get("gpu_peak_bytes"),
         ),
         evidence=_evidence(document),
     )
@@ -140,6 +141,7 @@ def handle(document: Json, provider: str, place: str) -> Handle:
         native_id=document["incarnation"],
         created_ms=document["created_ms"],
         place=place,
+        nonce=document.get("nonce") or "",
     )
 
 
