@@ -36,6 +36,7 @@ class MemoryDatabase(Sqlite):
 
     def __init__(self, deployment: str, *, cuts: bool = False) -> None:
         super().__init__(Path(":memory:"))
+        self._statements = _statements()
         self.connection = _connection()
         _empty().backup(self.connection)
         self.connection.execute("PRAGMA foreign_keys=ON")
@@ -210,6 +211,12 @@ class MemoryStore(SqlStore):
 
 def _connection() -> sqlite3.Connection:
     return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False, cached_statements=STATEMENTS_KEPT)
+
+
+@cache
+def _statements() -> Statements:
+    """Compiled once for all databases of this kind."""
+    return Statements(Sqlite(Path(":memory:")))
 
 
 @cache

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 TENANT = "tenant"
 AGAIN_S = 3.0
-LOOK_S = 17.0
+LOOK_S, LOOK_MAX_S = 11.0, 120.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,9 +70,10 @@ class Client:
 
     async def _follow(self, workload_id: str) -> None:
         """Ask for the account from time to time, and at the end for the result, twice."""
-        read = 0
+        read, pause_s = 0, LOOK_S
         while read < 2:
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 1.3, LOOK_MAX_S)
             account = await self._until_answered(lambda doors: self._account(doors, workload_id))
             if account:
                 document = await self._until_answered(lambda doors: doors.queries.result(TENANT, workload_id))

@@ -78,7 +78,9 @@ class Machine:
     @property
     def handle(self) -> Handle:
         created_ms = EPOCH_MS + int(self.landed_s * 1000)
-        return Handle(provider=NAME, key=self.key, native_id=self.native_id, created_ms=created_ms)
+        return Handle(
+            provider=NAME, key=self.key, native_id=self.native_id, created_ms=created_ms, nonce=self.launch.tag.nonce
+        )
 
     def cost_usd(self, now_s: float) -> Decimal:
         """What the provider asks for it so far."""

@@ -248,7 +248,9 @@ class Oracle:
 
     def _rests(self, record: Record) -> bool:
         over = record.workload.final and record.workload.wake_ms is None
-        return over or (self._waits_by_card(record) and self._cloud.loop.time() - self.trace.told_s > LATE_WITHOUT_BOUND_S)
+        return over or (
+            self._waits_by_card(record) and self._cloud.loop.time() - self.trace.told_s > LATE_WITHOUT_BOUND_S
+        )
 
     def end(self) -> None:
         """The world ends: everything must have come to its end before it."""

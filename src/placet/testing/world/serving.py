@@ -24,6 +24,8 @@ from placet.testing.world.process import DrawnIds, Process, ProcessClock
 from placet.testing.world.storing import Disk, WorldStore
 from placet.testing.world.trace import Trace
 
+# Slower than real servers, so that an hour of virtual time takes less.
+BEAT_S = 8.0
 OFFSET_MAX_MS = 600_000.0
 
 
@@ -125,9 +127,9 @@ class Server:
             ),
             ReconcileOptions(
                 worker=process.name,
-                beat_s=4.0,
-                owner_timeout_s=20.0,
-                takeover_poll_s=8.0,
+                beat_s=BEAT_S,
+                owner_timeout_s=5 * BEAT_S,
+                takeover_poll_s=2 * BEAT_S,
             ),
         )
         intake = Intake(
