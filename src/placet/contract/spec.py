@@ -14,6 +14,7 @@ from placet.contract import checks, fields, limits
 from placet.contract.found import refuse_all
 from placet.contract.model import ModelHint
 from placet.contract.part import BEHAVIOUR, INFORMATION, PREFERENCE, STRICT, Part
+from placet.contract.simulated import ProviderOptions
 from placet.domain.failures import FailureClass
 from placet.domain.spec import Accelerator, CapacityType, EarlierArtifacts, Objective, Repeat, WhenUnknown
 
@@ -443,6 +444,10 @@ class SpecDocument(Part):
         json_schema_extra=BEHAVIOUR,
     )
 
+    provider_options: ProviderOptions = Field(
+        default=ProviderOptions(), description="What is meant for one provider alone."
+    )
+
     @model_validator(mode="after")
     def consistent(self) -> "SpecDocument":
         refuse_all(
@@ -456,5 +461,6 @@ class SpecDocument(Part):
             checks.doubled(self.repeat, self.retry.when_unknown, self.constraints.maximum_runtime_seconds),
             checks.request_id(self.metadata),
             checks.grace(self.stop_grace_seconds),
+            checks.options(self.provider_options.stated(), self.constraints.providers.allowed),
         )
         return self

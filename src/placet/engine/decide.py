@@ -240,7 +240,7 @@ def _moved(draft: Draft, attempt: Attempt, situation: Situation) -> Failure | No
     if draft.course is not None and draft.course.look_ms > draft.now_ms:
         return None
     asked = asked_of(draft, situation.world)
-    offers = situation.world.offers()
+    offers = situation.world.offers().open_to(workload.spec.constraints.providers.allowed)
     draft.course = course.look(asked, offers, workload, draft.attempts, draft.course)
     if draft.course is None or not course.moves(draft.course, asked, offers):
         return None

@@ -28,7 +28,7 @@ def place_next(draft: Draft, situation: Situation) -> list[Effect]:
     waits = workload.wait_for in (WAIT_BACKOFF, WAIT_SPOT)
     if waits and workload.wake_ms is not None and workload.wake_ms > draft.now_ms:
         return []
-    offers = world.offers()
+    offers = world.offers().open_to(workload.spec.constraints.providers.allowed)
     asked = asked_of(draft, world)
     asked = enlarged(asked, offers, draft.attempts, world.lessons.history(workload.tenant, asked.demand.kind))
     if course.follows(workload.spec):
