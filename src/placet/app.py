@@ -115,6 +115,11 @@ async def open_app(settings: Settings) -> App:
     if settings.local.enabled:
         local = local_provider(settings, clock)
         providers[local.name] = local
+    if settings.providers.simulated.enabled:
+        from placet.adapters.providers.simulated import simulated_provider  # few servers rehearse
+
+        simulated = simulated_provider(settings.providers.simulated, settings.simulated_folder, clock)
+        providers[simulated.name] = simulated
 
     catalogs = Catalogs(_sources(settings, clock.now_ms()), clock, chance)
     market = Market(providers, catalogs, _own_terms(settings))

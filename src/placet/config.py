@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
+from placet.contract.simulated import Simulated
 from placet.domain.units import CORES_MIN, MEMORY_BYTES_MIN, PB, parse_bytes
 from placet.sdk import places
 
@@ -120,6 +121,34 @@ class LocalSettings(_Section):
         "`50GB`; unset, what the disk could hold: what is free and what they take.",
     )
     log_limit: Bytes = Field(10**9, description="Bytes kept of each log stream of an attempt, such as `1GB`.")
+
+
+class SimulatedSettings(_Section):
+    """A provider of machines that are not real, for rehearsals. It runs no program and spends no money."""
+
+    enabled: bool = Field(
+        False, description="Have it; workloads come to it only if `constraints.providers.allowed` names it."
+    )
+    for_all: bool = Field(
+        False, description="Let it be chosen for workloads too that do not name it: only on a server for rehearsals."
+    )
+    folder: Path | None = Field(
+        None,
+        description="Folder of the simulated cloud, which outlives servers; default: `simulated` in the data folder.",
+    )
+    promised_visibility_seconds: Seconds = Field(
+        5.0, description="How long its card says that a new machine may be invisible; behaviours may break it."
+    )
+    promised_late_create_seconds: Seconds = Field(
+        5.0, description="How late its card says that an order may take effect; behaviours may break it."
+    )
+    defaults: Simulated = Field(default_factory=Simulated, description="")
+
+
+class ProvidersSettings(_Section):
+    """Providers besides this machine."""
+
+    simulated: SimulatedSettings = Field(default_factory=SimulatedSettings, description="")
 
 
 class EngineSettings(_Section):
@@ -295,6 +324,7 @@ class Settings(BaseSettings):
     )
     server: ServerSettings = Field(default_factory=ServerSettings, description="")
     local: LocalSettings = Field(default_factory=LocalSettings, description="")
+    providers: ProvidersSettings = Field(default_factory=ProvidersSettings, description="")
     engine: EngineSettings = Field(default_factory=EngineSettings, description="")
     placement: PlacementSettings = Field(default_factory=PlacementSettings, description="")
     inputs: InputSettings = Field(default_factory=InputSettings, description="")
@@ -324,6 +354,11 @@ class Settings(BaseSettings):
     def local_folder(self) -> Path:
         """The local provider's folder, the default filled in."""
         return self.local.folder or self.data_dir / "local"
+
+    @property
+    def simulated_folder(self) -> Path:
+        """The simulated provider's folder, the default filled in."""
+        return self.providers.simulated.folder or self.data_dir / "simulated"
 
     @property
     def database(self) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import runpy
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -11,19 +12,23 @@ import pytest
 from placet.contract.parse import Parsed, parse
 from placet.sdk.specs import from_file
 from tests.support.served import BASE, Served, served
+from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
-SPECS = sorted(EXAMPLES.glob("*/workload.yaml"))
+REHEARSAL = EXAMPLES / "rehearsal"
+SPECS = sorted([*EXAMPLES.glob("*/workload.yaml"), *REHEARSAL.glob("*.yaml")])
 PINNED = sorted(path.parent for path in EXAMPLES.glob("*/requirements.in"))
 
 
 def folder_name(path: Path) -> str:
-    return path.name if path.is_dir() else path.parent.name
+    if path.is_dir():
+        return path.name
+    return path.parent.name if path.stem == "workload" else f"{path.parent.name}-{path.stem}"
 
 
 def test_there_are_examples() -> None:
-    assert {"hello", "classify-files", "train-digits"} <= {path.parent.name for path in SPECS}
+    assert {"hello", "classify-files", "rehearsal", "train-digits"} <= {path.parent.name for path in SPECS}
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=folder_name)
@@ -103,3 +108,59 @@ def test_training_goes_on_after_its_crash(server: Served) -> None:
     assert [epoch["epoch"] for epoch in metrics["history"]] == list(range(1, 13))
     assert metrics["test_accuracy"] > 0.95
     assert output(server, result, "model.npz").startswith(b"PK")
+
+
+@pytest.fixture(scope="module")
+def rehearsing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server with the settings of the rehearsals."""
+    settings = tomllib.loads((REHEARSAL / "placet.toml").read_text())
+    with served(tmp_path_factory.mktemp("rehearsal") / "data", **settings) as running:
+        yield running
+
+
+def rehearse(server: Served, name: str) -> str:
+    reply = server.http.post(BASE, json=from_file(REHEARSAL / f"{name}.yaml"))
+    assert reply.status_code == 201, reply.text
+    return str(reply.json()["id"])
+
+
+def kinds(server: Served, workload_id: str, kind: str) -> list[str]:
+    events = server.http.get(f"{BASE}/{workload_id}/events?limit=200").json()["items"]
+    return [event["message"] for event in events if event["kind"] == kind]
+
+
+@pytest.mark.parametrize(
+    ("name", "states", "causes"),
+    [
+        ("lost-reply", ["collected"], [None]),
+        ("capacity", ["refused", "refused", "collected"], ["no_capacity", "no_capacity", None]),
+        ("preemption", ["collected", "collected"], ["preempted", None]),
+        ("host-lost", ["lost", "collected"], ["attempt_lost", None]),
+    ],
+)
+def test_a_rehearsal_ends_as_its_page_says(
+    rehearsing: Served, name: str, states: list[str], causes: list[str | None]
+) -> None:
+    workload_id = rehearse(rehearsing, name)
+    result: Any = rehearsing.wait(workload_id)
+    assert (result["state"], result["simulated"]) == ("succeeded", True), result
+    assert [attempt["state"] for attempt in result["attempts"]] == states
+    assert [attempt["cause"] for attempt in result["attempts"]] == causes
+    assert len(kinds(rehearsing, workload_id, "intent.sent")) == len(states), "nothing was ordered twice"
+    assert (float(result["cost"]["wasted_usd"]) == 0) == (name in ("lost-reply", "capacity"))
+    if name == "capacity":
+        assert result["attempts"][0]["offer"] != result["attempts"][1]["offer"]
+
+
+def test_a_stop_that_is_ignored_is_rehearsed(rehearsing: Served) -> None:
+    workload_id = rehearse(rehearsing, "stop-ignored")
+
+    def shown() -> Any:
+        return rehearsing.http.get(f"{BASE}/{workload_id}").json()
+
+    wait_until(lambda: shown()["state"] == "running", 20, "it to run")
+    rehearsing.http.post(f"{BASE}/{workload_id}/cancel")
+    wait_until(lambda: shown()["attempt_list"][0]["state"] == "stopping", 10, "it to be stopping")
+    assert shown()["state"] == "running"
+    result: Any = rehearsing.wait(workload_id)
+    assert (result["state"], result["attempts"][0]["state"]) == ("cancelled", "stopped")

@@ -76,6 +76,7 @@ def numbers(section: type[BaseModel]) -> Iterator[tuple[type[BaseModel], str]]:
                 yield section, name
 
 
+SIGNED = {"clock_offset_seconds"}
 NUMBERS = sorted(set(numbers(Settings)), key=lambda item: (item[0].__name__, item[1]))
 
 
@@ -91,6 +92,8 @@ def test_the_numbers_are_found() -> None:
     "beyond", ["1e30", 1e300, 10**17, -1, -1e300, "nan", "inf", float("nan"), float("inf")], ids=str
 )
 def test_every_number_has_bounds_in_words(section: type[BaseModel], name: str, beyond: object) -> None:
+    if name in SIGNED and beyond == -1:
+        beyond = -(10**6)
     with pytest.raises(ValidationError) as caught:
         section.model_validate({name: beyond})
     assert name in [error["loc"][0] for error in caught.value.errors() if error["loc"]]

@@ -64,4 +64,5 @@ def _beginning(client: "Client", text: str) -> Sequence[str]:
 def line_of(one: "WorkloadSummary") -> tuple[str, str, str, str, str]:
     """A workload as a row."""
     state = f"{one.state} (stopping)" if one.desired == "stop" and not one.final else one.state
+    state += " (simulated)" if one.simulated else ""
     return one.id, one.name or "", state, one.cause or one.reason, one.created_at

@@ -24,6 +24,8 @@ def show_result(result: "ResultView", say: Callable[[str], None]) -> None:
         tries = len(result.attempts)
         where = " ".join(word for word in (result.placement.offer, result.placement.region) if word)
         say(f"  ran on   {where}" + (f", {tries} attempts" if tries > 1 else ""))
+    if result.simulated:
+        say("  SIMULATED: no machine, no program and no money was real")
     timing = result.timing
     parts = [
         f"{format_duration_ms(timing.total_ms)} in all" if timing.total_ms is not None else "",

@@ -111,6 +111,7 @@ class PlacementView(View):
     dropped: dict[str, int] = Field(default={}, description="How many offers each filter dropped.")
     why: list[str] = []
     forecast: ForecastView | None = Field(default=None, description="What was expected; noted for the first attempt.")
+    simulated: bool = Field(default=False, description="Nothing of it is real: no machine, no program, no money.")
 
 
 class AttemptView(View):
@@ -166,6 +167,7 @@ class WorkloadSummary(View):
     cause: str | None = None
     labels: dict[str, str] = {}
     retry_of: str | None = None
+    simulated: bool = Field(default=False, description="At least one of its tries was not real.")
     quoted_usd: str | None = Field(default=None, description="The bound of the quote that it was submitted with.")
 
 
@@ -251,6 +253,7 @@ class OfferView(View):
     price_source: str = Field(default="", description="The price list that says so; empty for the provider itself.")
     priced_at: str | None = Field(default=None, description="When the price was so.")
     stale: bool = Field(default=False, description="The price is older than it should be, or its source fails.")
+    simulated: bool = Field(default=False, description="Nothing of it is real: no machine, no program, no money.")
 
 
 class SpanView(View):
@@ -541,6 +544,7 @@ class ResultAttempt(View):
     peak_memory_bytes: int | None
     gpu_peak_bytes: int | None = Field(default=None, description="Of the GPU of which it used most, where measured.")
     phases_ms: dict[str, int]
+    simulated: bool = Field(default=False, description="Nothing of this try was real.")
 
 
 class ResultTiming(View):
@@ -584,6 +588,7 @@ class ResultView(View):
     compute_done: bool
     logs: list[LogSealView]
     retry_of: str | None
+    simulated: bool = Field(default=False, description="At least one of its tries was not real.")
     digest: str = Field(description="`sha256:` over the canonical text of everything but this.")
 
 

@@ -1,7 +1,7 @@
 """What must hold between the fields of a spec; each check yields its mistakes with paths relative to its part."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from urllib.parse import unquote, urlsplit
 
@@ -240,6 +240,17 @@ def grace(stop_grace_s: Decimal) -> Iterator[Found]:
             why="a cancel would seem to do nothing for that long",
             fix=f"write at most {STOP_GRACE_S_MAX}",
         )
+
+
+def options(stated: Iterable[str], allowed: Sequence[str]) -> Iterator[Found]:
+    for name in stated:
+        if name not in allowed:
+            yield _contradiction(
+                ("provider_options", name),
+                f"there are options for {name!r}, and `constraints.providers.allowed` does not name it",
+                "another provider could be chosen, and would ignore them",
+                f"add `constraints: {{providers: {{allowed: [{name}]}}}}`, or remove the options",
+            )
 
 
 def source(given: str | None) -> Iterator[Found]:

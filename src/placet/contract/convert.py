@@ -50,6 +50,7 @@ def to_domain(document: SpecDocument) -> domain.Spec:
         metadata=_metadata(document.metadata),
         log_bytes=document.log_limit,
         stop_grace_s=plain_decimal(document.stop_grace_seconds),
+        provider_options=_pairs(document.provider_options.stated()),
     )
 
 

@@ -1,5 +1,6 @@
 """From the domain's value back to a document: snake_case, plain units, everything that is stated or has a default."""
 
+import json
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from enum import StrEnum
@@ -52,6 +53,7 @@ def render(spec: Spec) -> Document:
         metadata=_mapping(spec.metadata),
         log_limit=None if spec.log_bytes is None else f"{spec.log_bytes}B",
         stop_grace_seconds=_number(spec.stop_grace_s),
+        provider_options={name: json.loads(stated) for name, stated in spec.provider_options},
     )
 
 

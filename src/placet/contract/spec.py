@@ -14,6 +14,7 @@ from placet.contract import checks, fields, limits
 from placet.contract.found import refuse_all
 from placet.contract.model import ModelHint
 from placet.contract.part import BEHAVIOUR, INFORMATION, PREFERENCE, STRICT, Part
+from placet.contract.simulated import ProviderOptions
 from placet.domain.failures import FailureClass
 from placet.domain.spec import Accelerator, CapacityType, EarlierArtifacts, Objective, Repeat
 
@@ -429,6 +430,10 @@ class SpecDocument(Part):
         json_schema_extra=BEHAVIOUR,
     )
 
+    provider_options: ProviderOptions = Field(
+        default=ProviderOptions(), description="What is meant for one provider alone."
+    )
+
     @model_validator(mode="after")
     def consistent(self) -> "SpecDocument":
         refuse_all(
@@ -441,5 +446,6 @@ class SpecDocument(Part):
             checks.once(self.repeat, self.retry.attempts, self.retry.by_class, self.constraints.capacity_types),
             checks.request_id(self.metadata),
             checks.grace(self.stop_grace_seconds),
+            checks.options(self.provider_options.stated(), self.constraints.providers.allowed),
         )
         return self

@@ -65,6 +65,7 @@ class Ended:
     memory_bytes: int | None = None
     gpu_use: GpuUse | None = None
     whole: bool = True
+    simulated: bool = False
 
     @classmethod
     def of(cls, tenant: str, attempt: Attempt) -> "Ended":
@@ -91,6 +92,7 @@ class Ended:
             memory_bytes=where.memory_bytes,
             gpu_use=GpuUse.of(attempt.usage, where, computed=attempt.computed),
             whole=attempt.epoch == 1 or not where.resumes,
+            simulated=where.simulated,
         )
 
 

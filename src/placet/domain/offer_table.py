@@ -110,6 +110,8 @@ class OfferTable:
     price_source: Codes
     priced_ms: Whole
     availability_ms: Whole
+    simulated: Bits
+    by_name_only: Bits
 
     def __len__(self) -> int:
         rows = self.__dict__.get("_rows")
@@ -218,6 +220,8 @@ class OfferTable:
             price_source=self.text("price_source", row),
             priced_ms=self.priced_ms.item(row),
             availability_ms=self.availability_ms.item(row),
+            simulated=self.simulated.item(row),
+            by_name_only=self.by_name_only.item(row),
         )
 
     def _gpu(self, row: int) -> Gpu | None:
@@ -243,6 +247,17 @@ class OfferTable:
             memory_bytes=_whole(self.free_memory_bytes.item(row)),
             gpus=_whole(self.free_gpus.item(row)),
         )
+
+    def open_to(self, named: Sequence[str]) -> "OfferTable":
+        """What there is for who names these providers; offers of others that want to be named are not there at all."""
+        if not self._some_by_name:
+            return self
+        rows = ~self.by_name_only | self.judged("provider", lambda name: name in named)
+        return self if rows.all() else self.take(np.flatnonzero(rows))
+
+    @cached_property
+    def _some_by_name(self) -> bool:
+        return bool(self.by_name_only.any())
 
     @cached_property
     def free_known(self) -> frozenset[str]:
@@ -361,6 +376,8 @@ NUMBERS: Mapping[str, tuple[type[np.generic], Callable[[Offer], float | int | bo
     "connected": (np.bool_, lambda offer: offer.connected),
     "priced_ms": (np.int64, lambda offer: offer.priced_ms),
     "availability_ms": (np.int64, lambda offer: offer.availability_ms),
+    "simulated": (np.bool_, lambda offer: offer.simulated),
+    "by_name_only": (np.bool_, lambda offer: offer.by_name_only),
 }
 
 

@@ -64,7 +64,8 @@ class Offer:
     ``connected`` says that an adapter offers it, so that it can be dispatched to; what a price list names besides is
     for comparison. ``startup_s`` is the median, ``startup_p90_s`` the ninth decile where it is known. ``price_source``
     is empty for what the provider itself says. ``priced_ms`` and ``availability_ms`` are when the price and the
-    availability were true; 0 is ``observed_ms``, when the offer was last seen.
+    availability were true; 0 is ``observed_ms``, when the offer was last seen. ``simulated``: nothing of it is real.
+    ``by_name_only``: it is there only for workloads whose spec allows its provider by name.
     """
 
     id: str
@@ -95,6 +96,8 @@ class Offer:
     price_source: str = ""
     priced_ms: int = 0
     availability_ms: int = 0
+    simulated: bool = False
+    by_name_only: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -183,7 +183,10 @@ class ArrayItem:
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """The whole request. Mappings are sorted tuples of pairs: the value is hashable and has one canonical form."""
+    """The whole request. Mappings are sorted tuples of pairs: the value is hashable and has one canonical form.
+
+    ``provider_options`` are names of providers and what is meant for each alone, as the one JSON text of it.
+    """
 
     version: str = SPEC_VERSION
     name: str | None = None
@@ -206,3 +209,4 @@ class Spec:
     metadata: tuple[tuple[str, str], ...] = ()
     log_bytes: int | None = None
     stop_grace_s: Decimal = Decimal(10)
+    provider_options: tuple[tuple[str, str], ...] = ()

@@ -294,7 +294,7 @@ def _place(draft: Draft, situation: Situation) -> list[Effect]:
     waits = workload.wait_for in (WAIT_BACKOFF, WAIT_SPOT)
     if waits and workload.wake_ms is not None and workload.wake_ms > draft.now_ms:
         return []
-    offers = world.offers()
+    offers = world.offers().open_to(workload.spec.constraints.providers.allowed)
     asked = _asked(draft, world)
     asked = enlarged(asked, offers, draft.attempts, world.lessons.history(workload.tenant, asked.demand.kind))
     if course.follows(workload.spec):
@@ -355,7 +355,7 @@ def _moved(draft: Draft, attempt: Attempt, situation: Situation) -> Failure | No
     if draft.course is not None and draft.course.look_ms > draft.now_ms:
         return None
     asked = _asked(draft, situation.world)
-    offers = situation.world.offers()
+    offers = situation.world.offers().open_to(workload.spec.constraints.providers.allowed)
     draft.course = course.look(asked, offers, workload, draft.attempts, draft.course)
     if draft.course is None or not course.moves(draft.course, asked, offers):
         return None

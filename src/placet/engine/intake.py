@@ -328,7 +328,7 @@ class Intake:
         spec = await self._completed(spec)
         await self._ports.offers.settled(LISTS_WITHIN_S)
         judged = await self._judged(tenant, spec)
-        asked, offers = judged.asked, self._ports.offers()
+        asked, offers = judged.asked, self._offers(spec)
         plan = placement.place(asked, offers, seed="")
         best = relaxations.best_ever(asked, offers)
         expected = None if best is None else forecast.forecast(best.ranked, asked.demand, spec.repeat)
@@ -358,7 +358,7 @@ class Intake:
         if submission.quote is None:
             return ()
         terms = await self._terms(submission)
-        best = relaxations.best_ever(asked, self._ports.offers())
+        best = relaxations.best_ever(asked, self._offers(asked.spec))
         expected = None if best is None else forecast.forecast(best.ranked, asked.demand, asked.spec.repeat)
         return quotes.judge(terms, digest, expected, asked.now_ms)
 
@@ -378,7 +378,8 @@ class Intake:
         market = self._ports.offers
         await market.settled(LISTS_WITHIN_S)
         judged = await self._judged(tenant, spec)
-        asked, table, listed = judged.asked, market.everything(), market.listed.table
+        asked, listed = judged.asked, market.listed.table
+        table = market.everything().open_to(spec.constraints.providers.allowed)
 
         def held() -> Match:
             return Match(
@@ -410,6 +411,10 @@ class Intake:
             case UnknownModel() as unknown:
                 return Refused(problems=(admission.unknown_model(unknown),))
 
+    def _offers(self, spec: Spec) -> OfferTable:
+        """What there is for this spec; what wants to be named, only where it is."""
+        return self._ports.offers().open_to(spec.constraints.providers.allowed)
+
     async def _completed(self, spec: Spec) -> Spec:
         if not spec.inputs and (spec.model is None or spec.model.architecture is not None):
             return spec
@@ -431,7 +436,7 @@ class Intake:
             experience=lessons.experience,
             blocks=blocking.blocks(lessons, tenant, now_ms),
         )
-        own, offers = (*problems, *admission.admit(spec, now_ms)), self._ports.offers()
+        own, offers = (*problems, *admission.admit(spec, now_ms)), self._offers(spec)
         if not len(offers) or placement.feasible(asked, offers):
             asked = enlarged(asked, offers, history=lessons.history(tenant, asked.demand.kind))
             return Judged(asked=asked, problems=own)

@@ -124,6 +124,16 @@ class Queries:
         """Workloads, newest first."""
         return await self._ports.store.list(wanted)
 
+    async def simulated(self, workloads: Sequence[Workload]) -> frozenset[str]:
+        """The ids of those that were tried on what is not real. Others are not looked up: they name no provider, and no
+        provider of this server is simulated."""
+        here = any(provider.card.simulated for provider in self._ports.providers.values())
+        perhaps = [one.id for one in workloads if one.epoch and (here or one.spec.constraints.providers.allowed)]
+        records = await self._ports.store.load(perhaps) if perhaps else []
+        return frozenset(
+            record.workload.id for record in records if any(attempt.placement.simulated for attempt in record.attempts)
+        )
+
     async def counts(self) -> dict[WorkloadState, int]:
         """How many workloads are in each state."""
         return await self._ports.store.counts()

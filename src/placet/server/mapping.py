@@ -25,7 +25,7 @@ def workload(record: Record, *, warnings: Sequence[Problem] = (), existed: bool 
     held = record.workload
     return api.WorkloadView.model_validate(
         {
-            **_summary(held),
+            **_summary(held, simulated=any(one.placement.simulated for one in record.attempts)),
             "spec": render(held.spec),
             "spec_digest": held.spec_digest,
             "failure": failure(held.failure),
@@ -36,12 +36,12 @@ def workload(record: Record, *, warnings: Sequence[Problem] = (), existed: bool 
     )
 
 
-def summary(held: Workload) -> api.WorkloadSummary:
+def summary(held: Workload, *, simulated: bool = False) -> api.WorkloadSummary:
     """One line of a list."""
-    return api.WorkloadSummary.model_validate(_summary(held))
+    return api.WorkloadSummary.model_validate(_summary(held, simulated=simulated))
 
 
-def _summary(held: Workload) -> dict[str, object]:
+def _summary(held: Workload, *, simulated: bool) -> dict[str, object]:
     return {
         "id": held.id,
         "name": held.spec.name,
@@ -58,6 +58,7 @@ def _summary(held: Workload) -> dict[str, object]:
         "cause": None if held.failure is None else held.failure.cause.value,
         "labels": dict(held.spec.labels),
         "retry_of": held.retry_of,
+        "simulated": simulated,
         "quoted_usd": None if held.quoted_usd is None else money(held.quoted_usd),
     }
 
@@ -116,6 +117,7 @@ def placement(note: PlacementNote) -> api.PlacementView:
         dropped=dict(note.dropped),
         why=list(note.reasons),
         forecast=None if note.forecast is None else forecasts.forecast(note.forecast),
+        simulated=note.simulated,
     )
 
 
@@ -218,6 +220,7 @@ def offer(held: Offer, *, stale: bool = False) -> api.OfferView:
         price_source=held.price_source,
         priced_at=instant(held.priced_ms or held.observed_ms or None),
         stale=stale,
+        simulated=held.simulated,
     )
 
 

@@ -141,7 +141,9 @@ class Workloads:
         )
         found = await self._doors.queries.list(wanted)
         following = found[-1].id if len(found) == page.limit else None
-        return reply(api.WorkloadPage(items=[mapping.summary(one) for one in found], next=following))
+        simulated = await self._doors.queries.simulated(found)
+        items = [mapping.summary(one, simulated=one.id in simulated) for one in found]
+        return reply(api.WorkloadPage(items=items, next=following))
 
     async def get(self, request: Request) -> Response:
         """One workload with its spec and its attempts."""

@@ -18,10 +18,11 @@ CERTAIN = (0.5, 0.9, 0.8)
 
 
 def outcome(record: Record) -> Outcome | None:
-    """What became of one ended workload; ``None`` when nothing was forecast of it or nothing can be compared."""
+    """What became of one ended workload; ``None`` when nothing was forecast of it, nothing can be compared, or nothing
+    of it was real."""
     workload, attempts = record.workload, record.attempts
     first = attempts[0].placement if attempts else None
-    if first is None or first.forecast is None or not workload.final:
+    if first is None or first.forecast is None or not workload.final or first.simulated:
         return None
     sent_ms, actual = attempts[0].created_ms, []
     started_ms = next((one.started_ms for one in attempts if one.started_ms is not None), None)

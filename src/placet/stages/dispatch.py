@@ -65,6 +65,7 @@ def dispatch(
         gpu_device_bytes=best.offer.gpu.memory_bytes if best.offer.gpu else None,
         billing_quantum_s=best.offer.billing_quantum_s,
         minimum_charge_usd=best.offer.minimum_charge_usd,
+        simulated=best.offer.simulated,
         resumes=workload.spec.repeat is Repeat.RESUMABLE or workload.spec.checkpoints is not None,
         forecast=forecast(best, demand, workload.spec.repeat) if epoch == 1 else None,
     )

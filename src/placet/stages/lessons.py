@@ -18,12 +18,13 @@ TAKEN_AWAY = frozenset({Cause.PREEMPTED, Cause.LOST})
 
 
 def remember(lessons: Lessons, ended: Sequence[Ended]) -> Lessons:
-    """What is known after some more attempts are over."""
-    evidence = [one for attempt in ended if (one := evidence_of(attempt)) is not None]
+    """What is known after some more attempts are over. Simulated ones say nothing of the world, only what to avoid."""
+    real = [attempt for attempt in ended if not attempt.simulated]
+    evidence = [one for attempt in real if (one := evidence_of(attempt)) is not None]
     experience = learn(lessons.experience, evidence) if evidence else lessons.experience
     return Lessons(
         experience=_bounded(experience),
-        histories=remember_kinds(lessons.histories, ended),
+        histories=remember_kinds(lessons.histories, real),
         streaks=remember_failures(lessons.streaks, ended),
     )
 

@@ -38,6 +38,7 @@ def conclude(workload: Workload, attempts: Sequence[Attempt], artifacts: Sequenc
         "compute_done": workload.compute_done,
         "logs": _logs(attempts),
         "retry_of": workload.retry_of,
+        "simulated": any(attempt.placement.simulated for attempt in attempts),
     }
     text = canonical(document)
     return f'{text[:-1]},"digest":"{_digest(text)}"}}'
@@ -90,6 +91,7 @@ def _attempt(attempt: Attempt) -> dict[str, object]:
         "provider": attempt.provider,
         "offer": attempt.placement.offer_id,
         "region": attempt.placement.region,
+        "simulated": attempt.placement.simulated,
         "price_usd_per_hour": str(attempt.placement.price_usd_per_hour),
         "created_at": format_instant(attempt.created_ms),
         "started_at": _instant(attempt.started_ms),

@@ -281,6 +281,7 @@ def ended_from(row: Row) -> Ended:
         memory_bytes=where.memory_bytes,
         gpu_use=GpuUse.of(used, where, computed=bool(computed)),
         whole=number(epoch) == 1 or not where.resumes,
+        simulated=where.simulated,
     )
 
 

@@ -18,6 +18,8 @@ from placet.contract.words import WorkloadState
 if TYPE_CHECKING:
     from placet.contract.api import AttemptView, WorkloadSummary, WorkloadView
 
+SIMULATED = "yes: no machine, no program and no money was real"
+
 Id = Annotated[str, typer.Argument(metavar="ID", help="Id, unique beginning, name, or `last`.")]
 
 
@@ -77,6 +79,7 @@ def show(context: typer.Context, workload: Id) -> None:
             "quoted": None if view.quoted_usd is None else f"at most {format_money(Decimal(view.quoted_usd))}",
             "labels": ", ".join(f"{key}={value}" for key, value in view.labels.items()),
             "spec": view.spec_digest,
+            "simulated": SIMULATED if view.simulated else "",
         }
     )
     _attempts(output, view)
@@ -87,7 +90,7 @@ def _attempts(output: Output, view: "WorkloadView") -> None:
         (
             one.epoch,
             one.state,
-            one.placement.offer,
+            one.placement.offer + (" (simulated)" if one.placement.simulated else ""),
             one.exit_code,
             one.failure.cause.code if one.failure else "",
             took(one),

@@ -158,7 +158,8 @@ def _price(offer: "api.OfferView") -> str:
 def _source(offer: "api.OfferView", *, ranked: bool = False) -> str:
     if not offer.connected:
         return f"listed: {offer.price_source}" + (" (stale)" if offer.stale and ranked else "")
-    return f"adapter, own terms: {offer.price_source}" if offer.price_source else "adapter"
+    adapter = "simulated" if offer.simulated else "adapter"
+    return f"{adapter}, own terms: {offer.price_source}" if offer.price_source else adapter
 
 
 def _age(at: str | None) -> str:
