@@ -47,7 +47,7 @@ class Place:
 
 
 def kill(nursery: Nursery, place: Place, number: int, cut: Cut) -> Verdict:
-    folder = place.folder / f"{place.store}-{number}"
+    folder = place.folder / f"{place.store}-{number:04}"  # no name begins another
     with place.settings() as settings:
         verdict = Sweep(nursery=nursery, folder=folder, store=place.store, settings=settings).kill(cut)
     if not verdict.fault:

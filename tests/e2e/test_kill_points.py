@@ -36,9 +36,8 @@ OF_THE_RUNNER = (
     "runner.record.launch.json.after",
     "runner.start.after",
     "runner.record.exit.json.before",
-    "runner.spare.after",
 )
-DRAWN = {"sqlite": 4, "postgresql": 2}
+DRAWN = {"sqlite": 3, "postgresql": 2}
 
 
 def chosen(store: str) -> list[Cut]:
@@ -52,7 +51,7 @@ def check(nursery: Nursery, folder: Path, store: str, settings: list[dict[str, s
     moments = chosen(store)
 
     def kill(number: int) -> str:
-        sweep = Sweep(nursery=nursery, folder=folder / str(number), store=store, settings=settings[number])
+        sweep = Sweep(nursery=nursery, folder=folder / f"{number:03}", store=store, settings=settings[number])
         verdict = sweep.kill(moments[number])
         return "" if verdict.reached and not verdict.fault else f"{verdict.cut.name}: {verdict.word} {verdict.fault}"
 
