@@ -29,7 +29,8 @@ from placet.engine.facts import (
     SubmitAnswer,
     World,
 )
-from placet.stages import blocking, course, dispatch, placement, quotes, recovery, sizing, tracking
+from placet.engine.looks import LOOK_AGAIN_MS, again_ms
+from placet.stages import blocking, course, dispatch, limits, placement, quotes, recovery, sizing, tracking
 from placet.stages.delivery import deliver
 from placet.stages.enlarging import enlarged
 from placet.stages.explaining import decision
@@ -44,13 +45,9 @@ WAIT_SPOT = "spot"
 CAPACITY_RECHECK_MS = 60 * SECOND_MS
 # How often something that should be moving is looked at when nobody tells of it.
 OBSERVE_EVERY_MS = 10 * SECOND_MS
-# While an answer is outstanding (an unclear submit, a vanished allocation) looks come quickly.
-LOOK_AGAIN_MS = 400
-# The control plane ends an attempt by itself this long after its runner should have.
-RUNTIME_MARGIN_MS = 15 * SECOND_MS
 # A workload that only another server can see is offered to it this often.
 ELSEWHERE_RECHECK_MS = 3 * SECOND_MS
-RELEASE_AGAIN_MS = 2 * SECOND_MS
+RELEASE_AGAIN_MS, RELEASE_MOST_MS = 2 * SECOND_MS, 60 * SECOND_MS
 # On a full disk delivery is tried again this often, for so long after the outputs were collected.
 SPACE_AGAIN_MS = 5 * SECOND_MS
 SPACE_WAIT_MS = 1800 * SECOND_MS
@@ -60,6 +57,8 @@ def decide(situation: Situation) -> Step:
     """Fold the facts into the record, then take the next step that the record calls for."""
     draft = Draft(situation.record, worker=situation.world.worker, now_ms=situation.world.now_ms)
     draft.course = situation.course
+    if situation.adopted:
+        draft.forget_absence()
     effects: list[Effect] = []
     for fact in situation.facts:
         effects.extend(_fold(draft, fact, situation.world, adopted=situation.adopted))
@@ -138,6 +137,8 @@ def _observation(draft: Draft, seen: Observation, world: World, *, adopted: bool
     draft.put_attempt(tracked.attempt, tracked.events)
     if seen.phase is Phase.GONE:
         _outputs_absent(draft, tracked.attempt, world)
+    if attempt.epoch == draft.workload.epoch:
+        draft.phase = seen.phase
     if seen.phase is Phase.COLLECTING and attempt.epoch == draft.workload.epoch:
         draft.obstacle = seen.problem
     if seen.phase is Phase.ENDED and seen.collected and attempt.epoch == draft.workload.epoch:
@@ -182,7 +183,8 @@ def _submit_answer(draft: Draft, attempt: Attempt, answer: SubmitAnswer) -> None
         draft.move_attempt(attempt, AttemptState.UNKNOWN, str(answer.error))
         return
     draft.settle(IntentVerb.SUBMIT, attempt.epoch, IntentState.REFUTED, str(answer.error))
-    failure = Failure(cause=_refusal_cause(answer.error), message=str(answer.error))
+    cause = Cause.UNRESOLVED if answer.kept else _refusal_cause(answer.error)
+    failure = Failure(cause=cause, message=str(answer.error))
     draft.move_attempt(evolve(attempt, failure=failure), AttemptState.REFUSED)
 
 
@@ -213,7 +215,7 @@ def _found(draft: Draft, attempt: Attempt, found: Found, world: World) -> None:
         return
     counted = tracking.absent_again(attempt, draft.now_ms)
     card = world.cards[attempt.provider]
-    if not tracking.absence_proven(counted, card, attempt.created_ms, draft.now_ms):
+    if not tracking.absence_proven(counted, card, draft.now_ms):
         draft.put_attempt(counted, ())
         return
     draft.settle(IntentVerb.SUBMIT, attempt.epoch, IntentState.REFUTED, "verified absent")
@@ -229,7 +231,7 @@ def _outputs_absent(draft: Draft, attempt: Attempt, world: World) -> None:
         return  # its tracking counts
     counted = tracking.absent_again(attempt, draft.now_ms)
     draft.put_attempt(counted, ())
-    if tracking.absence_proven(counted, world.cards[attempt.provider], attempt.created_ms, draft.now_ms):
+    if tracking.absence_proven(counted, world.cards[attempt.provider], draft.now_ms):
         _delivered(draft, Delivered(epoch=attempt.epoch, problem="the provider no longer has the outputs"))
 
 
@@ -307,7 +309,7 @@ def _place(draft: Draft, situation: Situation) -> list[Effect]:
         sender = dispatch.Sender(deployment=world.deployment, worker=world.worker, nonce=situation.nonce)
         sent = dispatch.dispatch(workload, asked.demand, plan, situation.inputs, sender, draft.now_ms)
         draft.begin_attempt(sent.attempt, sent.intent, sent.events, decision(workload, asked, offers, plan))
-        return [Submit(launch=sent.launch)]
+        return [Submit(launch=sent.launch, intended_ms=draft.now_ms)]
     if plan.fate is Fate.NOT_NOW or not len(offers):
         ends = (block.until_ms for block in asked.blocks)
         draft.wait(WAIT_CAPACITY, plan.reason, min((draft.now_ms + CAPACITY_RECHECK_MS, *ends)))
@@ -385,10 +387,8 @@ def _live(draft: Draft, attempt: Attempt, situation: Situation) -> list[Effect]:
 
 
 def _observe_due(attempt: Attempt, world: World) -> bool:
-    if attempt.observed_ms is None:
-        return world.now_ms - attempt.created_ms >= LOOK_AGAIN_MS
-    quick = attempt.absent_reads or attempt.state is AttemptState.STOPPING
-    return world.now_ms - attempt.observed_ms >= (LOOK_AGAIN_MS if quick else world.observe_every_ms)
+    seen_ms = attempt.created_ms if attempt.observed_ms is None else attempt.observed_ms
+    return world.now_ms - seen_ms >= again_ms(attempt, seen_ms, world.observe_every_ms)
 
 
 def _stop_if_needed(draft: Draft, attempt: Attempt, situation: Situation) -> list[Effect]:
@@ -429,16 +429,10 @@ def _stop_collecting(draft: Draft, attempt: Attempt, situation: Situation) -> li
 
 
 def _overrun(draft: Draft, attempt: Attempt) -> Failure | None:
-    limit_s = draft.workload.spec.constraints.runtime_s
-    start_s = draft.workload.spec.constraints.start_within_s
-    now_ms = draft.now_ms
-    if limit_s is not None and attempt.started_ms is not None:
-        end_ms = attempt.started_ms + int((limit_s + draft.workload.spec.stop_grace_s) * SECOND_MS)
-        if now_ms > end_ms + RUNTIME_MARGIN_MS:
-            return Failure(cause=Cause.TIMEOUT, message=f"longer than {limit_s} s, ended by the control plane")
-    if start_s is not None and attempt.started_ms is None and now_ms > attempt.created_ms + int(start_s * SECOND_MS):
-        return Failure(cause=Cause.START_TIMEOUT, message=f"not started within {start_s} s")
-    return None
+    spent_usd = draft.spent_usd() - attempt.cost_usd
+    return limits.exceeded(
+        attempt, draft.workload.spec, spent_usd, draft.now_ms, provisioning=draft.phase is Phase.PROVISIONING
+    )
 
 
 def _attempt_over(draft: Draft, attempt: Attempt, situation: Situation) -> list[Effect]:
@@ -556,7 +550,8 @@ def _look_ms(draft: Draft, world: World) -> int | None:
     """When this workload is to be looked at again if nothing is heard of it."""
     workload, attempt, now_ms = draft.workload, draft.attempt, draft.now_ms
     if workload.final:
-        return now_ms + RELEASE_AGAIN_MS if draft.unreleased() else None
+        pause_ms = again_ms(attempt, now_ms, RELEASE_MOST_MS)
+        return now_ms + max(pause_ms, RELEASE_AGAIN_MS) if draft.unreleased() else None
     times = []
     if workload.spec.constraints.deadline_ms is not None:
         times.append(max(workload.spec.constraints.deadline_ms, now_ms + LOOK_AGAIN_MS))
@@ -565,13 +560,9 @@ def _look_ms(draft: Draft, world: World) -> int | None:
         wake_ms = workload.wake_ms or 0
         times.append(wake_ms if wake_ms > now_ms else now_ms + LOOK_AGAIN_MS)
         return min(times)
-    quick = attempt.state in (AttemptState.UNKNOWN, AttemptState.STOPPING, AttemptState.INTENDED)
-    times.append(now_ms + (LOOK_AGAIN_MS if quick or attempt.absent_reads else world.observe_every_ms))
-    if attempt.handle is None or attempt.desired is Desired.STOP:
-        times.append(now_ms + LOOK_AGAIN_MS)
+    times.append(now_ms + again_ms(attempt, now_ms, world.observe_every_ms))
     if draft.course is not None:
         times.append(max(draft.course.look_ms, now_ms + LOOK_AGAIN_MS))
-    start_s = workload.spec.constraints.start_within_s
-    if start_s is not None and attempt.started_ms is None:
-        times.append(max(attempt.created_ms + int(start_s * SECOND_MS) + 1, now_ms + LOOK_AGAIN_MS))
+    for at_ms in limits.look_ms(attempt, workload.spec, draft.spent_usd() - attempt.cost_usd):
+        times.append(max(at_ms, now_ms + LOOK_AGAIN_MS))
     return min(times)

@@ -17,7 +17,7 @@ from placet.domain.records import Lease, Record, Transition, Workload
 from placet.domain.spec import Spec
 from placet.engine.apply import apply
 from placet.engine.claims import ClaimOptions, Claims
-from placet.engine.decide import LOOK_AGAIN_MS, decide
+from placet.engine.decide import decide
 from placet.engine.effects import Effects
 from placet.engine.facts import (
     AnswerPermit,
@@ -33,6 +33,7 @@ from placet.engine.facts import (
     SubmitAnswer,
     World,
 )
+from placet.engine.looks import again_ms
 from placet.engine.memory import Memory
 from placet.engine.pacing import submits_at_once, with_waiting
 from placet.engine.reaper import Reaper, Sweeps
@@ -79,9 +80,14 @@ class Owned:
     look_ms: int | None = None
     course: Course | None = None
 
-    def busy(self, now_ms: int) -> frozenset[str]:
+    def busy(self, now_ms: int, every_ms: int) -> frozenset[str]:
         """The effects that are not back, and the looks begun so lately that once more would tell no more."""
-        lately = (name for name, begun_ms in self.looked_ms.items() if now_ms - begun_ms < LOOK_AGAIN_MS)
+        attempt = self.record.current
+        lately = (
+            name
+            for name, begun_ms in self.looked_ms.items()
+            if now_ms - begun_ms < again_ms(attempt, begun_ms, every_ms)
+        )
         return frozenset(self.under_way).union(lately)
 
 
@@ -385,7 +391,7 @@ class Reconciler:
                 facts=tuple(facts),
                 inputs=owned.inputs,
                 nonce=self._ports.ids.nonce(),
-                under_way=owned.busy(world.now_ms),
+                under_way=owned.busy(world.now_ms, world.observe_every_ms),
                 adopted=owned.adopted,
                 course=owned.course,
             )
