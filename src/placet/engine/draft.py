@@ -22,6 +22,7 @@ from placet.domain.values import evolve
 from placet.stages import result, tracking
 from placet.stages.course import Course
 from placet.stages.delivery import Delivery
+from placet.stages.doubt import GivesUp
 from placet.stages.recovery import Again
 
 # The time of the last look at something that did not change is written this often, not at every look.
@@ -148,6 +149,20 @@ class Draft:
         self._events.extend(events)
         self._flush = True
 
+    def give_up(self, attempt: Attempt, verdict: GivesUp) -> Attempt:
+        """Count an attempt as lost of which nobody knows whether it runs; at its worst cost, and what is left of it is
+        looked for from now on.
+        """
+        self.tell(EventKind.GIVEN_UP, epoch=attempt.epoch, message=f"{verdict.reason}, by {verdict.by}")
+        failure = Failure(cause=Cause.LOST, message=verdict.reason)
+        self.move_attempt(evolve(attempt, given_up_by=verdict.by, failure=failure), AttemptState.LOST)
+        lost = next(known for known in self.attempts if known.epoch == attempt.epoch)
+        worst = max(lost.cost_usd, verdict.cost_usd or Decimal(0))
+        lost = evolve(lost, cost_usd=worst, wasted_usd=worst, absent_reads=0, absent_since_ms=None)
+        self.put_attempt(lost, ())
+        self._flush = True
+        return lost
+
     def intend(self, verb: IntentVerb, epoch: int) -> None:
         """An intent to change the provider, committed before it is sent."""
         self._intents[verb, epoch] = Intent(
@@ -164,9 +179,9 @@ class Draft:
 
     def forget_absence(self) -> None:
         """Another worker's reads were timed by another clock: the proof of absence begins anew."""
-        attempt = self.attempt
-        if attempt is not None and attempt.absent_since_ms is not None:
-            self.put_attempt(evolve(attempt, absent_reads=0, absent_since_ms=None), ())
+        for attempt in list(self.attempts):
+            if attempt.absent_since_ms is not None and attempt.released_ms is None:
+                self.put_attempt(evolve(attempt, absent_reads=0, absent_since_ms=None), ())
 
     def flush(self) -> None:
         """Let this change survive a power cut before anything follows from it."""

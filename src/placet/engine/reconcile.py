@@ -33,11 +33,11 @@ from placet.engine.facts import (
     SubmitAnswer,
     World,
 )
-from placet.engine.looks import again_ms
 from placet.engine.memory import Memory
 from placet.engine.pacing import submits_at_once, with_waiting
 from placet.engine.reaper import Reaper, Sweeps
 from placet.engine.reservations import Reservations
+from placet.engine.rhythm import again_ms
 from placet.ports.ambient import Clock, Ids
 from placet.ports.provider import Hints, Provider
 from placet.ports.store import Store

@@ -74,7 +74,13 @@ def test_absence_is_told_as_doubt_not_as_loss() -> None:
 
 
 @pytest.mark.parametrize(
-    "doubt", [{"absent_reads": 1}, {"observed_ms": NOW_MS - 91_000, "permit_ms": NOW_MS - 10**6}], ids=["absent", "old"]
+    "doubt",
+    [
+        {"absent_reads": 1},
+        {"observed_ms": NOW_MS - 91_000, "permit_ms": NOW_MS - 10**6},
+        {"unseen_since_ms": NOW_MS - 91_000, "permit_ms": 1},
+    ],
+    ids=["absent", "old", "unreachable"],
 )
 def test_capacity_that_was_not_seen_lately_is_not_called_secured(doubt: dict[str, int]) -> None:
     attempt = replace(ATTEMPT, state=A.RUNNING, observed_ms=NOW_MS, permit_ms=NOW_MS, started_ms=NOW_MS)

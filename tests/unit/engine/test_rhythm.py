@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from placet.domain.allocations import Handle
 from placet.domain.states import AttemptState
-from placet.engine.looks import LOOK_AGAIN_MS, again_ms
+from placet.engine.rhythm import LOOK_AGAIN_MS, again_ms
 from tests.support.values import ATTEMPT, NOW_MS
 
 EVERY_MS = 10_000
