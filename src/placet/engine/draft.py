@@ -21,7 +21,7 @@ from placet.domain.units import format_bytes
 from placet.domain.values import evolve
 from placet.stages import result, tracking
 from placet.stages.course import Course
-from placet.stages.delivery import Delivery
+from placet.stages.delivery import Delivery, kept
 from placet.stages.doubt import GivesUp
 from placet.stages.recovery import Again
 
@@ -74,13 +74,9 @@ class Draft:
     @property
     def kept_until_ms(self) -> int:
         """Until when nothing of it may be deleted: somebody may still want what was computed and not delivered."""
-        workload = self.workload
-        failure = workload.failure
-        if not (workload.final and workload.compute_done and failure is not None):
+        if not kept(self.workload):
             return 0
-        if failure.cause not in (Cause.DELIVERY, Cause.DEADLINE):
-            return 0
-        return (workload.finished_ms or self.now_ms) + UNDELIVERED_KEPT_MS
+        return (self.workload.finished_ms or self.now_ms) + UNDELIVERED_KEPT_MS
 
     def unreleased(self) -> tuple[Attempt, ...]:
         """Ended attempts that may still hold something at their provider."""

@@ -57,7 +57,7 @@ class Effects:
                 await self._cancel(effect)
                 return ()
             case Deliver():
-                return (await self._deliver(workload, effect.attempt, effect.found),)
+                return (await self.deliver(workload, effect.attempt, effect.found),)
             case Release():
                 return await self._release(workload, effect.attempt)
 
@@ -124,7 +124,8 @@ class Effects:
         except ProviderError:
             return  # the effect of a cancel is only ever believed from an observation; it is asked again
 
-    async def _deliver(self, workload: Workload, attempt: Attempt, found: Sequence[FoundOutput]) -> Delivered:
+    async def deliver(self, workload: Workload, attempt: Attempt, found: Sequence[FoundOutput]) -> Delivered:
+        """Move outputs into the artifact store; what is there already is not moved again."""
         artifacts = []
         media_types = {output.name: output.media_type for output in workload.spec.outputs}
         try:

@@ -8,7 +8,7 @@ from placet.domain.failures import RetrySafety
 from placet.domain.records import Attempt, Event, EventKind, Record
 from placet.domain.states import ATTEMPT_LIVE, AttemptState, DeliveryState, WorkloadState
 from placet.domain.units import format_duration_ms
-from placet.stages import doubt
+from placet.stages import delivery, doubt
 
 # After this long without a positive sign, what was last seen is no longer taken for what is.
 FRESH_MS = 90_000
@@ -219,6 +219,8 @@ def _advice(view: _View) -> tuple[Advice, str]:
     workload = view.record.workload
     if workload.state is WorkloadState.SUCCEEDED:
         return Advice.NOTHING, "it is done"
+    if delivery.kept(workload) and view.attempt is not None and view.attempt.released_ms is None:
+        return Advice.REDELIVER, "it was computed, and its outputs are kept where they are: `placet redeliver`"
     if workload.final:
         failure = workload.failure
         if failure is not None and failure.meaning.retry is RetrySafety.POINTLESS:
