@@ -19,7 +19,7 @@ def stop_failure(draft: Draft) -> Failure | None:
     if workload.desired is Desired.STOP:
         return Failure(cause=Cause.CANCELLED, message="cancelled on request")
     deadline_ms = workload.spec.constraints.deadline_ms
-    if deadline_ms is not None and draft.now_ms >= deadline_ms:
+    if deadline_ms is not None and draft.now_ms >= deadline_ms and not draft.hands_off:
         return Failure(cause=Cause.DEADLINE, message="the deadline has passed")
     return None
 
@@ -56,6 +56,8 @@ def overrun(draft: Draft, attempt: Attempt) -> Failure | None:
     limit_s = draft.workload.spec.constraints.runtime_s
     start_s = draft.workload.spec.constraints.start_within_s
     now_ms = draft.now_ms
+    if draft.hands_off:
+        return None
     if limit_s is not None and attempt.started_ms is not None:
         end_ms = attempt.started_ms + int((limit_s + draft.workload.spec.stop_grace_s) * SECOND_MS)
         if now_ms > end_ms + RUNTIME_MARGIN_MS:
