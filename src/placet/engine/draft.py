@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from decimal import Decimal
 
-from placet.domain.allocations import Observation
+from placet.domain.allocations import Observation, Phase
 from placet.domain.decisions import Decision
 from placet.domain.failures import Cause, Failure
 from placet.domain.records import Artifact, Attempt, Event, EventKind, Expect, Intent, Lease, Record, Transition
@@ -40,6 +40,8 @@ class Draft:
         self.worker = worker
         self.now_ms = now_ms
         self.last_seen: Observation | None = None
+        # What the provider has just said of the current attempt.
+        self.phase: Phase | None = None
         # What was heard to stand in the way of the outputs.
         self.obstacle = ""
         self.delivered: tuple[Artifact, ...] = ()
@@ -172,6 +174,12 @@ class Draft:
         self._changed_intents.add((verb, epoch))
         self.tell(EventKind.INTENT_SENT, epoch=epoch, message=str(verb))
         self._flush = True
+
+    def forget_absence(self) -> None:
+        """Another worker's reads were timed by another clock: the proof of absence begins anew."""
+        for attempt in list(self.attempts):
+            if attempt.absent_since_ms is not None and attempt.released_ms is None:
+                self.put_attempt(evolve(attempt, absent_reads=0, absent_since_ms=None), ())
 
     def flush(self) -> None:
         """Let this change survive a power cut before anything follows from it."""

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from placet.domain.allocations import FoundOutput, Observation, Phase, Verb
-from placet.domain.errors import OutcomeUnknown, ProviderError
+from placet.domain.errors import OutcomeUnknown, ProviderError, Unavailable
 from placet.domain.records import Artifact, Attempt, Workload
 from placet.engine.facts import (
     AnswerPermit,
@@ -26,6 +26,10 @@ from placet.engine.pacing import Turns
 from placet.ports.ambient import Clock
 from placet.ports.artifacts import Artifacts
 from placet.ports.provider import Provider
+
+# A create that does not leave so soon after its intent does not leave at all: its worker stood still, and whoever has
+# taken over counts from then on how late it may take effect. Shorter than the time after which workers take over.
+SEND_WITHIN_MS = 4_000
 
 
 class Effects:
@@ -79,6 +83,10 @@ class Effects:
         epoch = effect.launch.tag.epoch
         try:
             async with self._call(effect.launch.offer.provider, Verb.SUBMIT) as provider:
+                late_ms = self._clock.now_ms() - effect.intended_ms
+                if late_ms > self._turns.longest_ms(effect.launch.offer.provider, Verb.SUBMIT) + SEND_WITHIN_MS:
+                    too_late = Unavailable(f"not sent: {late_ms} ms after its intent somebody else may own it")
+                    return SubmitAnswer(epoch=epoch, error=too_late, kept=True)
                 handle = await provider.submit(effect.launch)
         except OutcomeUnknown as error:
             return SubmitAnswer(epoch=epoch, error=error, unclear=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from placet.domain.allocations import Observation, Phase, ResolvedInput
 from placet.domain.records import Record
 from placet.engine.facts import Fact, Released, SubmitAnswer
-from placet.engine.rhythm import LOOK_AGAIN_MS
+from placet.engine.rhythm import again_ms
 from placet.stages.course import Course
 
 
@@ -22,9 +22,14 @@ class Owned:
     look_ms: int | None = None
     course: Course | None = None
 
-    def busy(self, now_ms: int) -> frozenset[str]:
+    def busy(self, now_ms: int, every_ms: int) -> frozenset[str]:
         """The effects that are not back, and the looks begun so lately that once more would tell no more."""
-        lately = (name for name, begun_ms in self.looked_ms.items() if now_ms - begun_ms < LOOK_AGAIN_MS)
+        attempt = self.record.current
+        lately = (
+            name
+            for name, begun_ms in self.looked_ms.items()
+            if now_ms - begun_ms < again_ms(attempt, begun_ms, every_ms)
+        )
         return frozenset(self.under_way).union(lately)
 
 

@@ -225,7 +225,6 @@ class Reconciler:
                 await self._resolve_doubt()
                 await self._claim()
                 await self._refresh()
-                self._look_at_health()
                 self._sweep()
                 self._recall()
                 await self._round()
@@ -298,6 +297,7 @@ class Reconciler:
     async def _round(self) -> None:
         """Decide for everything that has news, write all of it in one go, then act on what was written."""
         now_ms = self._ports.clock.now_ms()
+        self._look_at_health()  # after the time was read: a jump of it is seen before anything follows from it
         self._due(now_ms)
         batch = [workload_id for workload_id in self._dirty if workload_id in self._owned]
         batch = batch[: self._options.batch_max]
@@ -386,7 +386,7 @@ class Reconciler:
                 facts=tuple(facts),
                 inputs=owned.inputs,
                 nonce=self._ports.ids.nonce(),
-                under_way=owned.busy(world.now_ms),
+                under_way=owned.busy(world.now_ms, world.observe_every_ms),
                 adopted=owned.adopted,
                 course=owned.course,
             )
