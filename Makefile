@@ -24,8 +24,14 @@ check: setup ## format, lint, types, import contracts
 	$(BIN)/lint-imports
 
 .PHONY: sim
-sim: setup ## run the engine in the simulated world:  make sim ARGS="--randomly-seed=7"
+sim: setup ## live through simulated worlds:  make sim SEEDS=100 FROM=0  (one: SEED=7; its tests: ARGS="-k world")
+ifdef ARGS
 	$(BIN)/python -m pytest tests/sim $(ARGS)
+else ifdef SEED
+	$(BIN)/python -m placet.testing.world --seed $(SEED)
+else
+	$(BIN)/python -m placet.testing.world --seeds $(or $(SEEDS),100) --from $(or $(FROM),0) --processes $(or $(PROCESSES),$(shell nproc))
+endif
 
 .PHONY: bench
 bench: setup ## run one benchmark:  make bench NAME=line ARGS="--json"

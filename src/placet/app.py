@@ -34,6 +34,7 @@ from placet.engine.orphans import Orphans
 from placet.engine.queries import Queries, QueryPorts
 from placet.engine.reaper import Sweeps
 from placet.engine.reconcile import Ports, ReconcileOptions, Reconciler
+from placet.engine.resolving import Resolving
 from placet.ports.catalog import Bounds, Catalog
 from placet.ports.provider import Provider
 from placet.ports.store import Store
@@ -387,6 +388,7 @@ def _doors(app: App, closing: asyncio.Event) -> Doors:
     return Doors(
         intake=app.intake,
         queries=app.queries,
+        resolving=Resolving(app.store, app.clock, app.reconciler.touched),
         orphans=Orphans(app.store, app.clock, app.reconciler.sweep_now),
         store=app.store,
         clock=app.clock,

@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 from placet.domain.offer_table import OfferTable
 from placet.domain.offers import Availability, Gpu, Offer
 from placet.domain.spec import Accelerator, CapacityType, Constraints, Repeat, Resources, Selection, Spec
+from placet.stages.admission import admit
+from placet.stages.changing import CHANGERS
 from placet.stages.filters import Asked
 from placet.stages.placement import feasible, place
 from placet.stages.refusal import refuse
-from placet.stages.relaxations import TOLD_MAX, broken, relaxations
+from placet.stages.relaxations import FIXED, TOLD_MAX, broken, relaxations
 from placet.stages.sizing import size
 from tests.support.values import NOW_MS, OFFER, SPEC
 
@@ -131,7 +133,7 @@ def test_each_way_out_helps_at_the_price_that_is_said(spec: Spec, known: list[Of
     ways = relaxations(asked(spec), table, size)
     assert len(ways) <= TOLD_MAX
     for way in ways:
-        assert 1 <= len(way.changes) <= 2
+        assert 1 <= len(way.changes) <= len(CHANGERS)
         assert way.spec != spec
         again = asked(way.spec)
         assert feasible(again, table)
@@ -152,6 +154,59 @@ def test_a_pair_is_told_only_where_no_single_change_helps(spec: Spec, known: lis
         for way in ways:
             first, second = way.changes
             assert not marked.alone(first.filter).any() or not marked.alone(second.filter).any()
+
+
+# Where a field of a change stands in a spec: the part, and its attribute.
+PLACES = {
+    "constraints.providers": ("constraints", "providers"),
+    "constraints.regions": ("constraints", "regions"),
+    "constraints.jurisdictions": ("constraints", "jurisdictions"),
+    "constraints.compliance": ("constraints", "compliance"),
+    "constraints.capacity_types": ("constraints", "capacity_types"),
+    "constraints.maximum_estimated_cost": ("constraints", "cost_usd"),
+    "constraints.maximum_runtime_seconds": ("constraints", "runtime_s"),
+    "constraints.deadline": ("constraints", "deadline_ms"),
+    "resources.gpu_count": ("resources", "gpu_count"),
+    "resources.gpu_models": ("resources", "gpu_models"),
+    "resources.minimum_gpu_memory_gb": ("resources", "gpu_memory_bytes"),
+    "resources.gpu_features": ("resources", "gpu_features"),
+    "resources.minimum_compute_capability": ("resources", "compute_capability"),
+    "resources.cpu_cores": ("resources", "cpu_cores"),
+}
+
+
+def taken_back(spec: Spec, before: Spec, field: str) -> Spec:
+    """The spec with what one change wrote as it was before."""
+    if field == "repeat":
+        return replace(spec, repeat=before.repeat)
+    part, name = PLACES[field.removesuffix(".allowed").removesuffix(".denied")]
+    return replace(spec, **{part: replace(getattr(spec, part), **{name: getattr(getattr(before, part), name)})})
+
+
+def runs(spec: Spec, table: OfferTable) -> bool:
+    return feasible(asked(spec), table) and not admit(spec, NOW_MS)
+
+
+@given(specs, offers)
+def test_no_change_of_a_way_out_can_be_left_out(spec: Spec, known: list[Offer]) -> None:
+    table = OfferTable.of(known)
+    for way in relaxations(asked(spec), table, size):
+        assert runs(way.spec, table)
+        for change in way.changes:
+            assert not runs(taken_back(way.spec, spec, change.field), table)
+
+
+@given(specs, offers)
+def test_what_breaks_only_bounds_that_can_give_has_a_way_out(spec: Spec, known: list[Offer]) -> None:
+    """Two changes were once the most; now as many are found as the nearest offer needs."""
+    spec = replace(spec, repeat=Repeat.SAFE, resources=Resources(cpu_cores=spec.resources.cpu_cores))
+    table = OfferTable.of(known)
+    marked = broken(asked(spec), table)
+    fewest = [kind.bit_count() for kind in marked.kinds if not kind & FIXED]
+    ways = relaxations(asked(spec), table, size)
+    assert bool(ways) is (bool(fewest) and not marked.feasible)
+    for way in ways:
+        assert len(way.changes) <= min(fewest)
 
 
 BOUNDS = ("providers", "regions", "jurisdictions", "compliance", "capacity_types", "cost_usd", "deadline_ms")

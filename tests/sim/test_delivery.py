@@ -16,7 +16,7 @@ from placet.domain.failures import Cause
 from placet.domain.records import EventKind, Record
 from placet.domain.spec import Constraints, Output, Spec
 from placet.domain.states import AttemptState, DeliveryState, WorkloadState
-from placet.engine import decide, draft
+from placet.engine import delivering, draft
 from placet.testing.scripted import Script
 from tests.support.missing import missing
 from tests.support.worlds import TENANT, ControlPlane, always, control_plane, process
@@ -62,7 +62,7 @@ async def until_waiting(plane: ControlPlane, workload_id: str) -> Record:
 async def test_a_full_disk_delays_the_delivery(
     tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(decide, "SPACE_AGAIN_MS", 50)
+    monkeypatch.setattr(delivering, "SPACE_AGAIN_MS", 50)
     found = computed(tmp_path)
     artifacts = FileArtifacts(small_disk / "artifacts")
     async with control_plane(tmp_path, always(Script(outputs=(found,))), artifacts=artifacts) as plane:
@@ -79,8 +79,8 @@ async def test_a_full_disk_delays_the_delivery(
 async def test_what_finds_no_room_to_the_end_is_kept(
     tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(decide, "SPACE_AGAIN_MS", 20)
-    monkeypatch.setattr(decide, "SPACE_WAIT_MS", 100)
+    monkeypatch.setattr(delivering, "SPACE_AGAIN_MS", 20)
+    monkeypatch.setattr(delivering, "SPACE_WAIT_MS", 100)
     artifacts = FileArtifacts(small_disk / "artifacts")
     found = computed(tmp_path)
     async with control_plane(tmp_path, always(Script(outputs=(found,))), artifacts=artifacts) as plane:

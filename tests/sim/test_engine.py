@@ -14,10 +14,10 @@ from placet.domain.allocations import Launch
 from placet.domain.failures import Cause
 from placet.domain.spec import Constraints, Output, Repeat, Resources, RetryPolicy
 from placet.domain.states import AttemptState, WorkloadState
-from placet.engine.decide import LOOK_AGAIN_MS
 from placet.engine.intake import Conflict, Submission, Submitted
 from placet.engine.market import Market
 from placet.engine.queries import Queries, QueryPorts
+from placet.engine.rhythm import LOOK_AGAIN_MS
 from placet.ports.artifacts import ObjectStat
 from placet.testing.scripted import Script, ScriptedProvider
 from tests.support.worlds import TENANT, always, control_plane, process, start

@@ -15,8 +15,8 @@ from placet.domain.lessons import Lessons
 from placet.domain.records import WAITS_FOR_CAPACITY, Record, Transition
 from placet.domain.spec import Repeat, RetryPolicy
 from placet.domain.states import WorkloadState
-from placet.engine.decide import CAPACITY_RECHECK_MS
 from placet.engine.memory import LATE_MS, READ_EVERY_S, Memory
+from placet.engine.placing import CAPACITY_RECHECK_MS
 from placet.ports.store import Store
 from placet.testing.conformance.store_values import NOW_MS, owned, rich_attempt, transition_to
 from placet.testing.scripted import Script

@@ -96,7 +96,9 @@ async def test_what_does_not_start_is_left_when_nothing_else_keeps_the_deadline(
     plane = await start(f"sqlite:///{tmp_path / 'placet.db'}", tmp_path, provider)
     workload_id = await plane.submit(resumable(hours=8))
     record = await plane.until(
-        workload_id, lambda record: record.workload.state is WorkloadState.RUNNING, "running on spot"
+        workload_id,
+        lambda record: record.workload.state is WorkloadState.RUNNING and record.attempts[0].handle is not None,
+        "running on spot",
     )
     (attempt,) = record.attempts
     assert attempt.placement.offer_id == "cheap"

@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 from placet.contract import limits
 from placet.contract.found import Found, Path, shown
 from placet.domain.failures import FailureClass
-from placet.domain.spec import Accelerator, CapacityType, Repeat
+from placet.domain.spec import Accelerator, CapacityType, Repeat, WhenUnknown
 
 OBJECT_SCHEMES = frozenset({"s3", "gs", "az", "hf"})
 SCHEMES = frozenset({"file", "http", "https", "storage"}) | OBJECT_SCHEMES
@@ -133,6 +133,43 @@ def backoff(first_s: Decimal, most_s: Decimal) -> Iterator[Found]:
             f"the first pause, {first_s} s, is longer than the longest, {most_s} s",
             "no pause may be longer than the maximum",
             f"set `backoff_maximum_seconds: {first_s}` or more",
+        )
+
+
+def duplicates(policy: WhenUnknown, most_usd: Decimal | None) -> Iterator[Found]:
+    allowed = policy is WhenUnknown.MAY_DUPLICATE
+    if allowed and most_usd is None:
+        yield _contradiction(
+            ("when_unknown",),
+            "`may_duplicate` without a limit of its cost",
+            "an attempt that is given up while nobody can tell whether it runs may go on costing",
+            "add `duplicate_cost: $2`, or as much as may be spent twice",
+        )
+    if not allowed and most_usd is not None:
+        yield _contradiction(
+            ("duplicate_cost",),
+            f"a cost of duplicates where the policy is `{policy}`",
+            "nothing is run twice under that policy",
+            "remove it, or set `when_unknown: may_duplicate`",
+        )
+
+
+def doubled(repeat: Repeat, policy: WhenUnknown, runtime_s: Decimal | None) -> Iterator[Found]:
+    if policy is not WhenUnknown.MAY_DUPLICATE:
+        return
+    if repeat is Repeat.AT_MOST_ONCE:
+        yield _contradiction(
+            ("repeat",),
+            "`at_most_once`, where `retry.when_unknown` is `may_duplicate`",
+            "going on while an attempt may run would run the program twice",
+            "use `when_unknown: wait` or `ask`",
+        )
+    if runtime_s is None:
+        yield _contradiction(
+            ("retry",),
+            "`when_unknown: may_duplicate` for a program without a runtime limit",
+            "what the attempt that is given up may cost has no bound",
+            "add `constraints: {maximum_runtime_seconds: 2h}`, or as long as it may take",
         )
 
 

@@ -414,6 +414,14 @@ _REQUESTS = (
     ),
     _code(
         _R,
+        "not_in_doubt",
+        "Nothing is unclear",
+        "It is known how the current attempt is, or there is none; nothing was done.",
+        "Look at `placet account ID`; `placet cancel ID` ends it, `placet retry ID` submits it again.",
+        status=409,
+    ),
+    _code(
+        _R,
         "not_ours",
         "Not ours to delete",
         "The allocation bears the name of one of our attempts and another mark; nothing proves that it is ours.",

@@ -200,6 +200,8 @@ def _retry(given: Retry) -> domain.RetryPolicy:
         by_class=tuple(sorted((str(name), most) for name, most in given.by_class.items())),
         backoff_s=given.backoff_seconds,
         backoff_max_s=given.backoff_maximum_seconds,
+        when_unknown=given.when_unknown,
+        duplicate_usd=given.duplicate_cost,
     )
 
 

@@ -210,6 +210,8 @@ def _retry(retry: RetryPolicy) -> Document:
         by_class=dict(retry.by_class),
         backoff_seconds=_number(retry.backoff_s),
         backoff_maximum_seconds=_number(retry.backoff_max_s),
+        when_unknown=retry.when_unknown.value,
+        duplicate_cost=_number(retry.duplicate_usd),
     )
 
 

@@ -16,7 +16,7 @@ from placet.contract.model import ModelHint
 from placet.contract.part import BEHAVIOUR, INFORMATION, PREFERENCE, STRICT, Part
 from placet.contract.simulated import ProviderOptions
 from placet.domain.failures import FailureClass
-from placet.domain.spec import Accelerator, CapacityType, EarlierArtifacts, Objective, Repeat
+from placet.domain.spec import Accelerator, CapacityType, EarlierArtifacts, Objective, Repeat, WhenUnknown
 
 GpuFeature = Literal[
     "bf16",
@@ -332,10 +332,24 @@ class Retry(Part):
     backoff_maximum_seconds: fields.DurationOrZero = Field(
         default=Decimal(300), description="No pause is longer.", json_schema_extra=BEHAVIOUR
     )
+    when_unknown: WhenUnknown = Field(
+        default=WhenUnknown.WAIT,
+        description="While nobody can tell whether an attempt runs: `wait`; `ask` for `placet resolve`; or go on and "
+        "accept that it `may_duplicate`.",
+        json_schema_extra=BEHAVIOUR,
+    )
+    duplicate_cost: fields.Money | None = Field(
+        default=None,
+        description="With `may_duplicate`: the most that the attempt given up may cost.",
+        json_schema_extra=STRICT,
+    )
 
     @model_validator(mode="after")
     def consistent(self) -> "Retry":
-        refuse_all(checks.backoff(self.backoff_seconds, self.backoff_maximum_seconds))
+        refuse_all(
+            checks.backoff(self.backoff_seconds, self.backoff_maximum_seconds),
+            checks.duplicates(self.when_unknown, self.duplicate_cost),
+        )
         return self
 
 
@@ -444,6 +458,7 @@ class SpecDocument(Part):
             checks.places("volumes", [held.path for held in self.volumes]),
             checks.variables(self.environment, self.secrets),
             checks.once(self.repeat, self.retry.attempts, self.retry.by_class, self.constraints.capacity_types),
+            checks.doubled(self.repeat, self.retry.when_unknown, self.constraints.maximum_runtime_seconds),
             checks.request_id(self.metadata),
             checks.grace(self.stop_grace_seconds),
             checks.options(self.provider_options.stated(), self.constraints.providers.allowed),

@@ -32,6 +32,7 @@ class Advice(StrEnum):
     WAIT = "wait"
     CANCEL = "cancel"
     RESUBMIT = "resubmit"
+    RESOLVE = "resolve"
     NOTHING = "nothing"
 
 

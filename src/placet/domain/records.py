@@ -106,7 +106,8 @@ class PlacementNote:
 class Attempt:
     """One try. ``key`` is its deterministic name at the provider; ``nonce`` makes the name ours alone.
 
-    ``cost_usd`` is known when it is over; ``wasted_usd`` is that of one that did not compute.
+    ``cost_usd`` is known when it is over; ``wasted_usd`` is that of one that did not compute. ``unseen_since_ms`` is
+    the first look in vain since it was last seen; ``given_up_by`` says who went on without knowing what became of it.
     """
 
     workload_id: str
@@ -129,6 +130,8 @@ class Attempt:
     observed_ms: int | None = None
     absent_reads: int = 0
     absent_since_ms: int | None = None
+    unseen_since_ms: int | None = None
+    given_up_by: str = ""
     exit_code: int | None = None
     signal: int | None = None
     computed: bool = False
@@ -178,6 +181,9 @@ class EventKind(StrEnum):
     INTENT_SETTLED = "intent.settled"
     OBSERVED = "attempt.observed"
     LATE_FACT = "attempt.late_fact"
+    UNREACHABLE = "attempt.unreachable"
+    RETURNED = "attempt.returned"
+    GIVEN_UP = "attempt.given_up"
     OUTPUTS = "delivery.outputs"
     RESULT = "workload.result"
 

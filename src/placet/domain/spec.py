@@ -153,15 +153,28 @@ class Output:
     media_type: str | None = None
 
 
+class WhenUnknown(StrEnum):
+    """What is done about an attempt of which nobody can tell whether it runs."""
+
+    WAIT = "wait"
+    ASK = "ask"
+    MAY_DUPLICATE = "may_duplicate"
+
+
 @dataclass(frozen=True, kw_only=True)
 class RetryPolicy:
-    """How often and how soon to try again; ``by_class`` overrides ``attempts`` for one failure class."""
+    """How often and how soon to try again; ``by_class`` overrides ``attempts`` for one failure class.
+
+    ``duplicate_usd`` is how much may be spent twice where a second copy is allowed.
+    """
 
     attempts: int = 1
     infrastructure_attempts: int = 3
     by_class: tuple[tuple[str, int], ...] = ()
     backoff_s: Decimal = Decimal(1)
     backoff_max_s: Decimal = Decimal(300)
+    when_unknown: WhenUnknown = WhenUnknown.WAIT
+    duplicate_usd: Decimal | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,57 +3,35 @@
 from placet.domain.allocations import Observation, PermitRequest, Phase, Tag
 from placet.domain.errors import ProviderError
 from placet.domain.failures import Cause, Failure
-from placet.domain.offer_table import OfferTable
-from placet.domain.offers import Fate, Plan
 from placet.domain.records import Attempt, EventKind
 from placet.domain.spec import Repeat
-from placet.domain.states import AttemptState, DeliveryState, Desired, IntentState, IntentVerb, WorkloadState
+from placet.domain.states import AttemptState, Desired, IntentState, IntentVerb, WorkloadState
 from placet.domain.units import SECOND_MS
 from placet.domain.values import evolve
+from placet.engine.delivering import deliver_outputs, note_delivered, outputs_absent
 from placet.engine.draft import Draft
+from placet.engine.ending import ask_again, overrun, release, stop_collecting, stop_failure, stopped_state
 from placet.engine.facts import (
     AnswerPermit,
     Cancel,
-    Deliver,
     Delivered,
     Effect,
     Fact,
     Find,
     Found,
     Observe,
-    Release,
     Released,
     Situation,
     Step,
-    Submit,
     SubmitAnswer,
     World,
 )
-from placet.stages import blocking, course, dispatch, placement, quotes, recovery, sizing, tracking
-from placet.stages.delivery import deliver
-from placet.stages.enlarging import enlarged
-from placet.stages.explaining import decision
-from placet.stages.filters import Asked
-from placet.stages.spot import Action
+from placet.engine.placing import WAIT_BACKOFF, asked_of, place_next
+from placet.engine.rhythm import LOOK_AGAIN_MS, look_ms, observe_due
+from placet.stages import course, doubt, recovery, tracking
 
-WAIT_CAPACITY = "capacity"
-WAIT_BACKOFF = "backoff"
-WAIT_SPOT = "spot"
-
-# How long a workload that found nothing free sleeps at most before it looks again; freed capacity wakes it earlier.
-CAPACITY_RECHECK_MS = 60 * SECOND_MS
-# How often something that should be moving is looked at when nobody tells of it.
-OBSERVE_EVERY_MS = 10 * SECOND_MS
-# While an answer is outstanding (an unclear submit, a vanished allocation) looks come quickly.
-LOOK_AGAIN_MS = 400
-# The control plane ends an attempt by itself this long after its runner should have.
-RUNTIME_MARGIN_MS = 15 * SECOND_MS
 # A workload that only another server can see is offered to it this often.
 ELSEWHERE_RECHECK_MS = 3 * SECOND_MS
-RELEASE_AGAIN_MS = 2 * SECOND_MS
-# On a full disk delivery is tried again this often, for so long after the outputs were collected.
-SPACE_AGAIN_MS = 5 * SECOND_MS
-SPACE_WAIT_MS = 1800 * SECOND_MS
 
 
 def decide(situation: Situation) -> Step:
@@ -69,7 +47,7 @@ def decide(situation: Situation) -> Step:
         transition=transition,
         record=draft.record(transition),
         effects=tuple(effects),
-        look_ms=_look_ms(draft, situation.world),
+        look_ms=look_ms(draft, situation.world),
         course=draft.course,
     )
 
@@ -83,10 +61,12 @@ def _fold(draft: Draft, fact: Fact, world: World, *, adopted: bool) -> tuple[Eff
             return _observation(draft, fact, world, adopted=adopted)
         case SubmitAnswer() if attempt is not None and attempt.epoch == fact.epoch:
             _submit_answer(draft, attempt, fact)
-        case Found() if attempt is not None and attempt.epoch == fact.epoch:
-            _found(draft, attempt, fact, world)
+        case Found():
+            for known in draft.attempts:
+                if known.epoch == fact.epoch:
+                    _found(draft, known, fact, world)
         case Delivered() if attempt is not None and attempt.epoch == fact.epoch:
-            _delivered(draft, fact)
+            note_delivered(draft, fact)
         case Released():
             draft.released(fact.epoch, fact.gone)
         case _:
@@ -122,7 +102,7 @@ def _permit_refusal(draft: Draft, attempt: Attempt, request: PermitRequest) -> s
         return f"the attempt is {attempt.state}"
     if draft.workload.final:
         return f"the workload is {draft.workload.state}"
-    stop = _stop_failure(draft)
+    stop = stop_failure(draft)
     return None if stop is None else stop.message
 
 
@@ -137,7 +117,7 @@ def _observation(draft: Draft, seen: Observation, world: World, *, adopted: bool
         draft.settle(IntentVerb.CANCEL, attempt.epoch, IntentState.CONFIRMED, f"observed {seen.phase}")
     draft.put_attempt(tracked.attempt, tracked.events)
     if seen.phase is Phase.GONE:
-        _outputs_absent(draft, tracked.attempt, world)
+        outputs_absent(draft, tracked.attempt, world)
     if seen.phase is Phase.COLLECTING and attempt.epoch == draft.workload.epoch:
         draft.obstacle = seen.problem
     if seen.phase is Phase.ENDED and seen.collected and attempt.epoch == draft.workload.epoch:
@@ -207,8 +187,11 @@ def _found(draft: Draft, attempt: Attempt, found: Found, world: World) -> None:
             draft.put_attempt(evolve(attempt, handle=oldest), ())
         return
     if attempt.final and attempt.handle is None:
-        draft.released(attempt.epoch, True)
-        _outputs_absent(draft, attempt, world)
+        counted = tracking.absent_again(attempt, draft.now_ms)
+        draft.put_attempt(counted, ())
+        if tracking.leftovers_absent(counted, world.cards[attempt.provider], draft.now_ms):
+            draft.released(attempt.epoch, True)
+        outputs_absent(draft, attempt, world)
     if attempt.state is not AttemptState.UNKNOWN:
         return
     counted = tracking.absent_again(attempt, draft.now_ms)
@@ -221,61 +204,25 @@ def _found(draft: Draft, attempt: Attempt, found: Found, world: World) -> None:
     draft.move_attempt(evolve(counted, failure=failure), AttemptState.REFUSED)
 
 
-def _outputs_absent(draft: Draft, attempt: Attempt, world: World) -> None:
-    """What was computed is not there to be delivered; that is believed after the same proof as any absence."""
-    if draft.workload.state is not WorkloadState.DELIVERING or attempt.epoch != draft.workload.epoch:
-        return
-    if not attempt.final:
-        return  # its tracking counts
-    counted = tracking.absent_again(attempt, draft.now_ms)
-    draft.put_attempt(counted, ())
-    if tracking.absence_proven(counted, world.cards[attempt.provider], attempt.created_ms, draft.now_ms):
-        _delivered(draft, Delivered(epoch=attempt.epoch, problem="the provider no longer has the outputs"))
-
-
-def _delivered(draft: Draft, delivered: Delivered) -> None:
-    attempt = draft.attempt
-    if draft.workload.final or attempt is None:
-        return
-    collected_ms = attempt.finished_ms or draft.now_ms
-    if delivered.no_space and delivered.problem and draft.now_ms - collected_ms < SPACE_WAIT_MS:
-        draft.obstructed(delivered.problem, draft.now_ms + SPACE_AGAIN_MS)
-        return
-    draft.delivered = delivered.artifacts
-    draft.delivery_problem = delivered.problem
-    draft.delivery_over = True
-
-
-def _stop_failure(draft: Draft) -> Failure | None:
-    """Why this workload must not go on running, if it must not."""
-    workload = draft.workload
-    if workload.desired is Desired.STOP:
-        return Failure(cause=Cause.CANCELLED, message="cancelled on request")
-    deadline_ms = workload.spec.constraints.deadline_ms
-    if deadline_ms is not None and draft.now_ms >= deadline_ms:
-        return Failure(cause=Cause.DEADLINE, message="the deadline has passed")
-    return None
-
-
 def _next(draft: Draft, situation: Situation) -> list[Effect]:
     workload = draft.workload
     if workload.final:
-        return _release(draft, situation)
+        return release(draft, situation)
     attempt = draft.attempt
     if attempt is not None and attempt.released_ms is None and _out_of_reach(attempt, situation.world):
         draft.hand_back("its place is served by another server", draft.now_ms + ELSEWHERE_RECHECK_MS)
         return []
     if workload.state is WorkloadState.DELIVERING:
-        return _deliver(draft, situation)
+        return deliver_outputs(draft, situation)
     if attempt is not None and not attempt.final:
-        return _live(draft, attempt, situation)
+        return [*release(draft, situation), *_live(draft, attempt, situation)]
     if attempt is not None and not draft.concluded:
         return _attempt_over(draft, attempt, situation)
-    stop = _stop_failure(draft)
+    stop = stop_failure(draft)
     if stop is not None:
-        draft.finish(_stopped_state(stop), stop)
-        return _release(draft, situation)
-    return [*_release(draft, situation), *_place(draft, situation)]
+        draft.finish(stopped_state(stop), stop)
+        return release(draft, situation)
+    return [*release(draft, situation), *place_next(draft, situation)]
 
 
 def _out_of_reach(attempt: Attempt, world: World) -> bool:
@@ -285,68 +232,6 @@ def _out_of_reach(attempt: Attempt, world: World) -> bool:
     return (attempt.provider, attempt.placement.region) not in world.places
 
 
-def _stopped_state(stop: Failure) -> WorkloadState:
-    return WorkloadState.CANCELLED if stop.cause is Cause.CANCELLED else WorkloadState.EXPIRED
-
-
-def _place(draft: Draft, situation: Situation) -> list[Effect]:
-    workload, world = draft.workload, situation.world
-    waits = workload.wait_for in (WAIT_BACKOFF, WAIT_SPOT)
-    if waits and workload.wake_ms is not None and workload.wake_ms > draft.now_ms:
-        return []
-    offers = world.offers().open_to(workload.spec.constraints.providers.allowed)
-    asked = _asked(draft, world)
-    asked = enlarged(asked, offers, draft.attempts, world.lessons.history(workload.tenant, asked.demand.kind))
-    if course.follows(workload.spec):
-        draft.course = course.look(asked, offers, workload, draft.attempts, draft.course)
-    if draft.course is not None and draft.course.decision.action is Action.WAIT:
-        draft.wait_for_spot(WAIT_SPOT, draft.course.decision.reason, draft.course.look_ms)
-        return []
-    asked, plan = _plan(draft, asked, offers)
-    if plan.fate is Fate.FITS:
-        sender = dispatch.Sender(deployment=world.deployment, worker=world.worker, nonce=situation.nonce)
-        sent = dispatch.dispatch(workload, asked.demand, plan, situation.inputs, sender, draft.now_ms)
-        draft.begin_attempt(sent.attempt, sent.intent, sent.events, decision(workload, asked, offers, plan))
-        return [Submit(launch=sent.launch)]
-    if plan.fate is Fate.NOT_NOW or not len(offers):
-        ends = (block.until_ms for block in asked.blocks)
-        draft.wait(WAIT_CAPACITY, plan.reason, min((draft.now_ms + CAPACITY_RECHECK_MS, *ends)))
-        return []
-    raised = f"; {asked.demand.raised}" if asked.demand.raised else ""
-    draft.finish(WorkloadState.FAILED, Failure(cause=Cause.NO_OFFER, message=plan.reason + raised))
-    return []
-
-
-def _asked(draft: Draft, world: World) -> Asked:
-    workload = draft.workload
-    return Asked(
-        spec=workload.spec,
-        demand=sizing.size(workload.spec, tenant=workload.tenant, lessons=world.lessons),
-        now_ms=draft.now_ms,
-        excluded=workload.excluded_offers,
-        spent_usd=draft.spent_usd(),
-        quoted=quotes.left(workload, draft.attempts, draft.now_ms),
-        experience=world.lessons.experience,
-        blocks=blocking.blocks(world.lessons, workload.tenant, draft.now_ms),
-        exploration=world.exploration,
-    )
-
-
-def _plan(draft: Draft, asked: Asked, offers: OfferTable) -> tuple[Asked, Plan]:
-    """What was asked in the end, and what came out: wishes that cannot be had are better dropped than waited for.
-
-    First the lesser one, to stay away from the offer that has just failed; then what was decided about spot.
-    """
-    wishes = [asked] if draft.course is None else [course.narrowed(asked, draft.course), asked]
-    if asked.excluded:
-        wishes = [each for wish in wishes for each in (wish, evolve(wish, excluded=()))]
-    for wish in wishes[:-1]:
-        plan = placement.place(wish, offers, seed=draft.workload.id)
-        if plan.fate is Fate.FITS:
-            return wish, plan
-    return wishes[-1], placement.place(wishes[-1], offers, seed=draft.workload.id)
-
-
 def _moved(draft: Draft, attempt: Attempt, situation: Situation) -> Failure | None:
     """Is this attempt to be left, so that the work goes on somewhere else?"""
     workload = draft.workload
@@ -354,7 +239,7 @@ def _moved(draft: Draft, attempt: Attempt, situation: Situation) -> Failure | No
         return None
     if draft.course is not None and draft.course.look_ms > draft.now_ms:
         return None
-    asked = _asked(draft, situation.world)
+    asked = asked_of(draft, situation.world)
     offers = situation.world.offers().open_to(workload.spec.constraints.providers.allowed)
     draft.course = course.look(asked, offers, workload, draft.attempts, draft.course)
     if draft.course is None or not course.moves(draft.course, asked, offers):
@@ -369,32 +254,41 @@ def _live(draft: Draft, attempt: Attempt, situation: Situation) -> list[Effect]:
         draft.settle(IntentVerb.SUBMIT, attempt.epoch, IntentState.AMBIGUOUS, "the sender is gone")
         draft.move_attempt(attempt, AttemptState.UNKNOWN, "the sender is gone before the answer was recorded")
         return [Find(attempt=attempt)]
+    given_up = _settle_doubt(draft, attempt, situation)
+    if given_up is not None:
+        return given_up
     if attempt.state is AttemptState.UNKNOWN:
         return [] if "Find" in busy else [Find(attempt=attempt)]
     if attempt.handle is None:
         return [] if "Find" in busy or "Submit" in busy else [Find(attempt=attempt)]
     if attempt.state is AttemptState.EXITED and attempt.computed:
         draft.computed()
-        return _deliver(draft, situation)
+        return deliver_outputs(draft, situation)
     if attempt.state in (AttemptState.RUNNING, AttemptState.EXITED) and draft.workload.state is WorkloadState.PLACING:
         draft.move(WorkloadState.RUNNING)
     effects = _stop_if_needed(draft, attempt, situation)
-    if "Observe" not in busy and (situation.adopted or _observe_due(attempt, situation.world)):
+    if "Observe" not in busy and (situation.adopted or observe_due(attempt, situation.world)):
         effects.append(Observe(handle=attempt.handle))
     return effects
 
 
-def _observe_due(attempt: Attempt, world: World) -> bool:
-    if attempt.observed_ms is None:
-        return world.now_ms - attempt.created_ms >= LOOK_AGAIN_MS
-    quick = attempt.absent_reads or attempt.state is AttemptState.STOPPING
-    return world.now_ms - attempt.observed_ms >= (LOOK_AGAIN_MS if quick else world.observe_every_ms)
+def _settle_doubt(draft: Draft, attempt: Attempt, situation: Situation) -> list[Effect] | None:
+    """What follows when an attempt is given up of which nobody can tell whether it runs; ``None`` when it is not."""
+    match doubt.settle(draft.workload, attempt, draft.now_ms):
+        case doubt.GivesUp() as _verdict:
+            return _attempt_over(draft, draft.give_up(attempt, _verdict), situation)
+        case doubt.Asks() as asks:
+            draft.obstructed(asks.question)
+        case doubt.Waits():
+            if draft.workload.reason.startswith(doubt.NOBODY):
+                draft.obstructed("")
+    return None
 
 
 def _stop_if_needed(draft: Draft, attempt: Attempt, situation: Situation) -> list[Effect]:
     if attempt.state is AttemptState.EXITED:
-        return _stop_collecting(draft, attempt, situation)
-    stop = _stop_failure(draft) or _overrun(draft, attempt) or _moved(draft, attempt, situation)
+        return stop_collecting(draft, attempt, situation)
+    stop = stop_failure(draft) or overrun(draft, attempt) or _moved(draft, attempt, situation)
     if stop is None or attempt.handle is None or attempt.computed:
         return []
     cancel = Cancel(handle=attempt.handle, grace_s=float(draft.workload.spec.stop_grace_s))
@@ -403,53 +297,18 @@ def _stop_if_needed(draft: Draft, attempt: Attempt, situation: Situation) -> lis
         draft.intend(IntentVerb.CANCEL, attempt.epoch)
         draft.move_attempt(marked, AttemptState.STOPPING, stop.message)
         return [cancel]
-    return [cancel] if _ask_again(draft, attempt, situation) else []
-
-
-def _ask_again(draft: Draft, attempt: Attempt, situation: Situation) -> bool:
-    """The request may have been lost with its sender; it is idempotent, so it is repeated until the end is seen."""
-    asked_ms = attempt.stop_requested_ms or draft.now_ms
-    overdue = draft.now_ms - asked_ms > int(draft.workload.spec.stop_grace_s * SECOND_MS) + OBSERVE_EVERY_MS
-    if "Cancel" in situation.under_way or not (overdue or situation.adopted):
-        return False
-    draft.put_attempt(evolve(attempt, stop_requested_ms=draft.now_ms), ())
-    return True
-
-
-def _stop_collecting(draft: Draft, attempt: Attempt, situation: Situation) -> list[Effect]:
-    """The program has ended by itself, and stays what it was; only the collection of its outputs can be stopped."""
-    if _stop_failure(draft) is None or attempt.handle is None:
-        return []
-    cancel = Cancel(handle=attempt.handle, grace_s=0.0)
-    if attempt.desired is not Desired.STOP:
-        draft.intend(IntentVerb.CANCEL, attempt.epoch)
-        draft.put_attempt(evolve(attempt, desired=Desired.STOP, stop_requested_ms=draft.now_ms), ())
-        return [cancel]
-    return [cancel] if _ask_again(draft, attempt, situation) else []
-
-
-def _overrun(draft: Draft, attempt: Attempt) -> Failure | None:
-    limit_s = draft.workload.spec.constraints.runtime_s
-    start_s = draft.workload.spec.constraints.start_within_s
-    now_ms = draft.now_ms
-    if limit_s is not None and attempt.started_ms is not None:
-        end_ms = attempt.started_ms + int((limit_s + draft.workload.spec.stop_grace_s) * SECOND_MS)
-        if now_ms > end_ms + RUNTIME_MARGIN_MS:
-            return Failure(cause=Cause.TIMEOUT, message=f"longer than {limit_s} s, ended by the control plane")
-    if start_s is not None and attempt.started_ms is None and now_ms > attempt.created_ms + int(start_s * SECOND_MS):
-        return Failure(cause=Cause.START_TIMEOUT, message=f"not started within {start_s} s")
-    return None
+    return [cancel] if ask_again(draft, attempt, situation) else []
 
 
 def _attempt_over(draft: Draft, attempt: Attempt, situation: Situation) -> list[Effect]:
     """A final attempt that the workload has not yet drawn its conclusion from."""
     if attempt.computed and attempt.state is AttemptState.COLLECTED:
         draft.computed()
-        return _deliver(draft, situation)
-    stop = _stop_failure(draft)
+        return deliver_outputs(draft, situation)
+    stop = stop_failure(draft)
     if stop is not None:
-        draft.finish(_stopped_state(stop), stop)
-        return _release(draft, situation)
+        draft.finish(stopped_state(stop), stop)
+        return release(draft, situation)
     failure = attempt.failure or Failure(cause=Cause.LOST, message="it ended and nothing proves how")
     step = recovery.recover(draft.workload, attempt, failure, now_ms=draft.now_ms)
     match step:
@@ -458,120 +317,4 @@ def _attempt_over(draft: Draft, attempt: Attempt, situation: Situation) -> list[
         case recovery.GiveUp():
             draft.count_failures(step.user_failures, step.infrastructure_failures)
             draft.finish(WorkloadState.FAILED, failure)
-    return _release(draft, situation)
-
-
-def _look_at_outputs(attempt: Attempt, situation: Situation) -> list[Effect]:
-    """After a restart the list of found outputs is asked for again; it is not kept in the store until delivered."""
-    if attempt.handle is None:
-        return [] if "Find" in situation.under_way else [Find(attempt=attempt)]
-    return [] if "Observe" in situation.under_way else [Observe(handle=attempt.handle)]
-
-
-def _deliver(draft: Draft, situation: Situation) -> list[Effect]:
-    workload, attempt = draft.workload, draft.attempt
-    if attempt is None:
-        draft.finish(WorkloadState.FAILED, Failure(cause=Cause.INTERNAL, message="nothing to deliver from"))
-        return []
-    if draft.delivery_over:
-        return _verdict(draft, situation)
-    if not attempt.final:
-        return _collect(draft, attempt, situation)
-    if "Deliver" in situation.under_way:
-        return []
-    seen, stop = draft.last_seen, _stop_failure(draft)
-    waits = workload.wake_ms is not None and workload.wake_ms > draft.now_ms
-    if stop is not None and (waits or (seen is not None and seen.problem)):
-        draft.finish(_stopped_state(stop), stop, delivery=DeliveryState.MISSING)
-        return _release(draft, situation)
-    if waits:
-        return []
-    if seen is None:
-        return _look_at_outputs(attempt, situation)
-    delivery = deliver(workload.spec, seen)
-    draft.note_delivery(delivery)
-    if not delivery.found:
-        draft.delivery_problem = seen.problem or None
-        draft.delivery_over = True
-        return _verdict(draft, situation)
-    return [Deliver(attempt=attempt, found=delivery.found)]
-
-
-def _collect(draft: Draft, attempt: Attempt, situation: Situation) -> list[Effect]:
-    """The program has ended well, and its outputs are being collected: that is watched, and stopped if it must be."""
-    if draft.obstacle:
-        draft.obstructed(draft.obstacle)
-    if attempt.handle is None:
-        return _look_at_outputs(attempt, situation)
-    effects = _stop_collecting(draft, attempt, situation)
-    due = situation.adopted or _observe_due(attempt, situation.world)
-    if due and "Observe" not in situation.under_way:
-        effects.append(Observe(handle=attempt.handle))
-    return effects
-
-
-def _verdict(draft: Draft, situation: Situation) -> list[Effect]:
-    """Success needs positive proof: exit status 0 of the current epoch and every required output delivered."""
-    attempt, spec = draft.attempt, draft.workload.spec
-    if draft.delivery_problem is not None:
-        failure = Failure(cause=Cause.DELIVERY, message=draft.delivery_problem)
-        draft.finish(WorkloadState.FAILED, failure, delivery=DeliveryState.MISSING)
-        return _release(draft, situation)
-    names = {artifact.name for artifact in draft.delivered}
-    missing = [output.name for output in spec.outputs if output.required and output.name not in names]
-    if attempt is None or not attempt.computed:
-        draft.finish(WorkloadState.FAILED, Failure(cause=Cause.INTERNAL, message="no proof of success"))
-    elif missing:
-        message = f"required output not delivered: {', '.join(missing)}"
-        if draft.last_seen is not None and draft.last_seen.skipped:
-            message += f"; left out: {'; '.join(draft.last_seen.skipped)}"
-        draft.finish(WorkloadState.FAILED, Failure(cause=Cause.OUTPUT_MISSING, message=message))
-    else:
-        draft.finish(WorkloadState.SUCCEEDED, None)
-    return _release(draft, situation)
-
-
-def _release(draft: Draft, situation: Situation) -> list[Effect]:
-    """Everything that an ended attempt may have left behind is deleted, until that is proven.
-
-    One whose end was heard of before the answer to its submit has to be found first.
-    """
-    if draft.kept_until_ms > draft.now_ms:
-        return []
-    busy = situation.under_way
-    unreleased = draft.unreleased()
-    finds: list[Effect] = [
-        Find(attempt=attempt) for attempt in unreleased if attempt.handle is None and "Find" not in busy
-    ]
-    releases = [Release(attempt=attempt) for attempt in unreleased if attempt.handle is not None]
-    if not releases or "Release" in busy:
-        return finds
-    # Once it is deleted nobody can say any more how it ended: a conclusion that a crash of the database undid would
-    # then read as a loss, and the work would be done again.
-    draft.flush()
-    return [*finds, *releases]
-
-
-def _look_ms(draft: Draft, world: World) -> int | None:
-    """When this workload is to be looked at again if nothing is heard of it."""
-    workload, attempt, now_ms = draft.workload, draft.attempt, draft.now_ms
-    if workload.final:
-        return now_ms + RELEASE_AGAIN_MS if draft.unreleased() else None
-    times = []
-    if workload.spec.constraints.deadline_ms is not None:
-        times.append(max(workload.spec.constraints.deadline_ms, now_ms + LOOK_AGAIN_MS))
-    if attempt is None or attempt.final:
-        # A wake time that has passed has just been dealt with; looking at once again would be a busy loop.
-        wake_ms = workload.wake_ms or 0
-        times.append(wake_ms if wake_ms > now_ms else now_ms + LOOK_AGAIN_MS)
-        return min(times)
-    quick = attempt.state in (AttemptState.UNKNOWN, AttemptState.STOPPING, AttemptState.INTENDED)
-    times.append(now_ms + (LOOK_AGAIN_MS if quick or attempt.absent_reads else world.observe_every_ms))
-    if attempt.handle is None or attempt.desired is Desired.STOP:
-        times.append(now_ms + LOOK_AGAIN_MS)
-    if draft.course is not None:
-        times.append(max(draft.course.look_ms, now_ms + LOOK_AGAIN_MS))
-    start_s = workload.spec.constraints.start_within_s
-    if start_s is not None and attempt.started_ms is None:
-        times.append(max(attempt.created_ms + int(start_s * SECOND_MS) + 1, now_ms + LOOK_AGAIN_MS))
-    return min(times)
+    return release(draft, situation)

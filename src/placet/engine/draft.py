@@ -22,6 +22,7 @@ from placet.domain.values import evolve
 from placet.stages import result, tracking
 from placet.stages.course import Course
 from placet.stages.delivery import Delivery
+from placet.stages.doubt import GivesUp
 from placet.stages.recovery import Again
 
 # The time of the last look at something that did not change is written this often, not at every look.
@@ -145,6 +146,20 @@ class Draft:
         self._changed_intents.add((intent.verb, intent.epoch))
         self._events.extend(events)
         self._flush = True
+
+    def give_up(self, attempt: Attempt, verdict: GivesUp) -> Attempt:
+        """Count an attempt as lost of which nobody knows whether it runs; at its worst cost, and what is left of it is
+        looked for from now on.
+        """
+        self.tell(EventKind.GIVEN_UP, epoch=attempt.epoch, message=f"{verdict.reason}, by {verdict.by}")
+        failure = Failure(cause=Cause.LOST, message=verdict.reason)
+        self.move_attempt(evolve(attempt, given_up_by=verdict.by, failure=failure), AttemptState.LOST)
+        lost = next(known for known in self.attempts if known.epoch == attempt.epoch)
+        worst = max(lost.cost_usd, verdict.cost_usd or Decimal(0))
+        lost = evolve(lost, cost_usd=worst, wasted_usd=worst, absent_reads=0, absent_since_ms=None)
+        self.put_attempt(lost, ())
+        self._flush = True
+        return lost
 
     def intend(self, verb: IntentVerb, epoch: int) -> None:
         """An intent to change the provider, committed before it is sent."""

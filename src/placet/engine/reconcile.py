@@ -17,7 +17,7 @@ from placet.domain.records import Lease, Record, Transition, Workload
 from placet.domain.spec import Spec
 from placet.engine.apply import apply
 from placet.engine.claims import ClaimOptions, Claims
-from placet.engine.decide import LOOK_AGAIN_MS, decide
+from placet.engine.decide import decide
 from placet.engine.effects import Effects
 from placet.engine.facts import (
     AnswerPermit,
@@ -37,6 +37,7 @@ from placet.engine.memory import Memory
 from placet.engine.pacing import submits_at_once, with_waiting
 from placet.engine.reaper import Reaper, Sweeps
 from placet.engine.reservations import Reservations
+from placet.engine.rhythm import LOOK_AGAIN_MS
 from placet.ports.ambient import Clock, Ids
 from placet.ports.provider import Hints, Provider
 from placet.ports.store import Store

@@ -15,6 +15,7 @@ from placet.contract.forecasts import CalibrationView
 from placet.contract.logs import LogPieceView
 from placet.contract.orphans import OrphanPage, OrphanView
 from placet.contract.providers import ProviderView
+from placet.contract.resolving import DoubtView
 from placet.contract.tokens import IssuedTokenView
 from placet.sdk import calls, saving
 from placet.sdk.aio_transport import AsyncTransport
@@ -205,6 +206,14 @@ class AsyncClient:
             offset = piece.next_offset
 
     # Changing
+
+    async def doubt(self, workload_id: str) -> DoubtView:
+        """Is it unclear whether the current attempt runs, and what would going on without it cost?"""
+        return await self._transport.send(calls.doubt(workload_id))
+
+    async def go_on(self, workload_id: str) -> DoubtView:
+        """Go on without the attempt that is in doubt, at the risk that both run. Repeating it changes nothing."""
+        return await self._transport.send(calls.go_on(workload_id))
 
     async def cancel(self, workload_id: str) -> api.CancelView:
         """Ask for an end. Repeating it changes nothing."""

@@ -14,6 +14,7 @@ from placet.contract.forecasts import CalibrationView
 from placet.contract.logs import LogPieceView
 from placet.contract.orphans import OrphanPage, OrphanView
 from placet.contract.providers import ProviderList
+from placet.contract.resolving import DoubtView
 from placet.contract.tokens import IssuedTokenView
 from placet.sdk.specs import Document
 from placet.sdk.sse import ServerEvent
@@ -192,6 +193,16 @@ def calibration(limit: int = 1000, points: bool = False) -> Call[CalibrationView
     """Forecasts held against what became of them."""
     query = (("limit", str(limit)), ("points", str(points).lower()))
     return Call(request=Request(method="GET", path="/v1/calibration", query=query), read=_as(CalibrationView))
+
+
+def doubt(workload_id: str) -> Call[DoubtView]:
+    """Is it unclear whether the current attempt runs?"""
+    return Call(request=_one(workload_id, "/doubt"), read=_as(DoubtView))
+
+
+def go_on(workload_id: str) -> Call[DoubtView]:
+    """Go on without the attempt that is in doubt."""
+    return Call(request=Request(method="POST", path=f"{_path(workload_id)}/go-on"), read=_as(DoubtView))
 
 
 def orphans(closed: bool = False) -> Call[OrphanPage]:

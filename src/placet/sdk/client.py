@@ -16,6 +16,7 @@ from placet.contract.forecasts import CalibrationView
 from placet.contract.logs import LogPieceView
 from placet.contract.orphans import OrphanPage, OrphanView
 from placet.contract.providers import ProviderView
+from placet.contract.resolving import DoubtView
 from placet.contract.tokens import IssuedTokenView
 from placet.sdk import calls, saving
 from placet.sdk.connection import Connection, connect
@@ -207,6 +208,14 @@ class Client:
             offset = piece.next_offset
 
     # Changing
+
+    def doubt(self, workload_id: str) -> DoubtView:
+        """Is it unclear whether the current attempt runs, and what would going on without it cost?"""
+        return self._transport.send(calls.doubt(workload_id))
+
+    def go_on(self, workload_id: str) -> DoubtView:
+        """Go on without the attempt that is in doubt, at the risk that both run. Repeating it changes nothing."""
+        return self._transport.send(calls.go_on(workload_id))
 
     def cancel(self, workload_id: str) -> api.CancelView:
         """Ask for an end. Repeating it changes nothing."""

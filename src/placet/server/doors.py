@@ -11,6 +11,7 @@ from starlette.responses import Response
 from placet.engine.intake import Intake
 from placet.engine.orphans import Orphans
 from placet.engine.queries import Queries
+from placet.engine.resolving import Resolving
 from placet.ports.ambient import Clock, Ids
 from placet.ports.store import Store
 from placet.server import problems
@@ -31,6 +32,7 @@ class Doors:
     intake: Intake
     queries: Queries
     orphans: Orphans
+    resolving: Resolving
     store: Store
     clock: Clock
     ids: Ids

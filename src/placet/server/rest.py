@@ -9,7 +9,17 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from placet.domain.errors import StoreBusy, StoreFull, StoreUnknown
-from placet.server import calibrations, explanations, operating, orphans, outputs, problems, providers, workloads
+from placet.server import (
+    calibrations,
+    explanations,
+    operating,
+    orphans,
+    outputs,
+    problems,
+    providers,
+    resolving,
+    workloads,
+)
 from placet.server.description import describe
 from placet.server.doors import Doors
 from placet.server.edge import REQUEST_ID, ROUTE, Edge
@@ -32,6 +42,7 @@ def routes(doors: Doors) -> tuple[Route, ...]:
     """The whole route table; a door that nothing is behind, or that is not declared, stops the start."""
     found: tuple[Route, ...] = (
         *workloads.Workloads(doors).routes(),
+        *resolving.Resolving(doors).routes(),
         *outputs.Outputs(doors).routes(),
         *explanations.Explanations(doors).routes(),
         *calibrations.Calibrations(doors).routes(),
@@ -47,6 +58,7 @@ def declared() -> tuple[Door, ...]:
     """Every door there is, for documentation and for tests of policy."""
     return (
         *workloads.DOORS,
+        *resolving.DOORS,
         *outputs.DOORS,
         *explanations.DOORS,
         *calibrations.DOORS,

@@ -8,6 +8,7 @@ from placet.domain.failures import RetrySafety
 from placet.domain.records import Attempt, Event, EventKind, Record
 from placet.domain.states import ATTEMPT_LIVE, AttemptState, DeliveryState, WorkloadState
 from placet.domain.units import format_duration_ms
+from placet.stages import doubt
 
 # After this long without a positive sign, what was last seen is no longer taken for what is.
 FRESH_MS = 90_000
@@ -34,6 +35,11 @@ class _View:
     def live(self) -> tuple[Attempt, ...]:
         """Attempts that may have something at a provider that runs or costs."""
         return tuple(attempt for attempt in self.record.attempts if attempt.state in ATTEMPT_LIVE)
+
+    @property
+    def given_up(self) -> tuple[Attempt, ...]:
+        """Attempts that count as lost while nobody knew whether they ran, and that are not proven gone."""
+        return tuple(attempt for attempt in self.record.attempts if attempt.given_up_by and attempt.released_ms is None)
 
     @property
     def collecting(self) -> bool:
@@ -162,6 +168,9 @@ def _safe_to_retry(view: _View) -> Answer:
         return view.answer(question, Truth.NO, f"{states}; a second copy could run", events)
     if not view.record.workload.final:
         return view.answer(question, Truth.NO, "Placet itself goes on with it", events)
+    if view.given_up:
+        why = f"attempt {view.given_up[-1].epoch} was given up and is not proven gone; it may still run"
+        return view.answer(question, Truth.NO, why, view.seqs(EventKind.GIVEN_UP))
     return view.answer(question, Truth.YES, "every attempt is over and verified", events)
 
 
@@ -172,6 +181,9 @@ def _duplicates(view: _View) -> Answer:
         return view.answer(question, Truth.YES, "its program has ended; another run would be a second one", events)
     if view.live and not view.collecting:
         return view.answer(question, Truth.YES, "an attempt may be running and costing now", events)
+    if view.given_up:
+        why = f"attempt {view.given_up[-1].epoch} was given up and is not proven gone; it may still cost"
+        return view.answer(question, Truth.UNKNOWN, why, view.seqs(EventKind.GIVEN_UP))
     if view.record.workload.compute_done:
         spent = sum(attempt.cost_usd for attempt in view.record.attempts)
         return view.answer(
@@ -207,6 +219,10 @@ def _advice(view: _View) -> tuple[Advice, str]:
         return Advice.RESUBMIT, f"nothing of it runs any more; {fix}"
     if workload.state is WorkloadState.WAITING:
         return Advice.WAIT, workload.reason or "it is next in line"
+    if workload.reason.startswith(doubt.NOBODY):
+        return Advice.RESOLVE, workload.reason
+    if any(doubt.in_doubt(attempt, view.now_ms) for attempt in view.live):
+        return Advice.WAIT, "nobody can tell whether it runs; `placet resolve` shows what going on without it may cost"
     if any(attempt.state is _A.UNKNOWN for attempt in view.live):
         return Advice.WAIT, "an answer is outstanding; submitting again could run it twice"
     return Advice.WAIT, f"it is {workload.state}"

@@ -14,7 +14,7 @@ from placet.domain.relaxations import Relaxation
 from placet.domain.units import SECOND_MS, format_duration_ms, format_instant, format_money
 from placet.stages import placement
 from placet.stages.filters import FILTER_FIELDS, Asked, worst_costs_micro
-from placet.stages.relaxations import BIT, Broken, Sizer, broken, relaxations, unconnected
+from placet.stages.relaxations import BIT, PAIR, Broken, Sizer, broken, relaxations, unconnected
 
 PAIRS_TOLD = 3
 # Money and time bind differently for each offer; they are told by their own figures.
@@ -155,8 +155,10 @@ def _fix(problem: Problem, ways: Sequence[Relaxation], elsewhere: Sequence[Relax
     """The ways out with their price; what was said before where there is none."""
     if not ways:
         return f"{problem.fix}; only listed: {said(elsewhere[0])}" if elsewhere else problem.fix
-    if len(ways[0].changes) > 1:
-        return "change both: " + "; or both: ".join(said(way) for way in ways[:3])
+    count = len(ways[0].changes)
+    if count > 1:
+        whole = "both" if count == PAIR else f"all {count}"
+        return f"change {whole}: " + f"; or {whole}: ".join(said(way) for way in ways[:3])
     ours = [way for way in ways if way.changes[0].field == problem.field]
     others = [way for way in ways if way not in ours]
     return "; or ".join(said(way) for way in [*ours, *others][:4])
@@ -164,7 +166,8 @@ def _fix(problem: Problem, ways: Sequence[Relaxation], elsewhere: Sequence[Relax
 
 def said(way: Relaxation) -> str:
     """``allow spot: $1.12/h, starts in about 3m 00s``, for a sentence."""
-    changes = " and ".join(change.words for change in way.changes)
+    words = [change.words for change in way.changes]
+    changes = " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
     if not way.offer.connected:
         changes = f"{changes} and connect {way.offer.provider}" if changes else f"connect {way.offer.provider}"
     start = format_duration_ms(int(way.start_s * SECOND_MS)) if way.now else "when it is free again"

@@ -1,12 +1,16 @@
 """The smallest changes that would make an infeasible request feasible, each with what it would cost and when it starts.
 
 Every offer is marked with the bounds that it breaks. Offers that break one bound alone each show a way out; only where
-there are none are pairs looked at. A way out is believed after the changed request was placed over the same offers.
+there are none are pairs looked at, and then ever larger sets: an offer that breaks the fewest bounds is the end of a
+smallest set. A way out is believed after the changed request was placed over the same offers, and of three changes or
+more none is told that is not needed. The work is bounded: so many offers are tried for single changes, as many for
+pairs, and as many for all larger sets together.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import islice
 from typing import TypeAlias
 
 import numpy as np
@@ -19,15 +23,16 @@ from placet.domain.spec import Spec
 from placet.stages.admission import admit
 from placet.stages.changing import RUNTIME_FIELD, Changed, change, distance, other_change
 from placet.stages.filters import NEVER_FILTERS, NOT_NOW_FILTERS, Asked
-from placet.stages.placement import ranked_of
+from placet.stages.placement import feasible, ranked_of
 from placet.stages.ranking import best_of
 
 # At most so many are told, and so many sets of bounds are tried for one request.
 TOLD_MAX = 8
 TRIED_MAX = 24
-TOGETHER_MAX = 2
+PAIR = 2
 
 Sizer: TypeAlias = Callable[[Spec], Demand]
+Steps: TypeAlias = tuple[tuple[str, Callable[[str, Asked, Spec, Offer], Changed | None]], ...]
 Masks: TypeAlias = NDArray[np.uint32]
 BIT = {check.name: 1 << place for place, check in enumerate(NEVER_FILTERS)}
 # What no change of the spec helps against.
@@ -67,20 +72,26 @@ def names_of(kind: int) -> tuple[str, ...]:
 
 
 def relaxations(asked: Asked, table: OfferTable, resize: Sizer) -> tuple[Relaxation, ...]:
-    """Ways out of an infeasible request, the cheapest first; none when it is feasible or nothing that small helps.
+    """Ways out of an infeasible request with as few changes as can be, the cheapest first; none when it is feasible or
+    nothing helps.
 
     ``resize`` gives the demand of a changed spec. With ``asked.hypothetical`` what is only listed is looked at too.
     """
     marked = broken(asked, table)
     if marked.feasible or not len(table):
         return ()
-    for together in range(1, TOGETHER_MAX + 1):
+    left_to_try = TRIED_MAX
+    for together in sorted({kind.bit_count() for kind in marked.kinds if not kind & FIXED}):
         found: dict[tuple[tuple[str, str], ...], Relaxation] = {}
-        for offer, kind in _candidates(asked, table, marked, together):
+        most = TRIED_MAX if together <= PAIR else left_to_try
+        for offer, kind in islice(_candidates(asked, table, marked, together), most):
+            left_to_try -= together > PAIR
             for made in _relaxed(asked, table, offer, kind, resize):
                 found.setdefault(tuple((one.field, one.value) for one in made.changes), made)
         if found:
-            return tuple(sorted(found.values(), key=_order))[:TOLD_MAX]
+            fewest = min(len(made.changes) for made in found.values())
+            least = [made for made in found.values() if len(made.changes) == fewest]
+            return tuple(sorted(least, key=_order))[:TOLD_MAX]
     return ()
 
 
@@ -102,15 +113,11 @@ def _order(made: Relaxation) -> tuple[bool, bool, Decimal, str]:
 
 def _candidates(asked: Asked, table: OfferTable, marked: Broken, together: int) -> Iterator[tuple[Offer, int]]:
     """Offers that so many changes would let in: of each set of bounds the nearest, of kinds of capacity each kind."""
-    tried = 0
     for kind in marked.kinds:
         if kind.bit_count() != together or kind & FIXED:
             continue
         rows = np.flatnonzero(marked.masks == kind)
         for some in _by_capacity(table, rows) if kind & BIT["capacity_type"] else (rows,):
-            if tried == TRIED_MAX:
-                return
-            tried += 1
             yield _best(asked, table, some[_nearest(asked, table.take(some), kind)]), kind
 
 
@@ -138,21 +145,42 @@ def _best(asked: Asked, table: OfferTable, rows: NDArray[np.intp]) -> Offer:
 def _relaxed(asked: Asked, table: OfferTable, offer: Offer, kind: int, resize: Sizer) -> Iterator[Relaxation]:
     """The request changed so that the offer fits, with what is best for it then; in two ways where there are two."""
     names = names_of(kind)
-    for ways in ((change,) * len(names), (*(change,) * (len(names) - 1), other_change)):
-        spec = asked.spec
-        changes: list[Change] = []
-        for name, way in zip(names, ways, strict=True):
-            made: Changed | None = way(name, asked, spec, offer)
-            if made is None:
-                break
-            changes.append(made[0])
-            spec = made[1]
-        if len(changes) < len(names) or admit(spec, asked.now_ms):
+    for last in (change, other_change):
+        steps: Steps = (*((name, change) for name in names[:-1]), (names[-1], last))
+        if len(steps) > PAIR:
+            steps = _needed(asked, table, offer, steps, resize)
+        changed = _applied(asked, offer, steps)
+        if changed is None:
             continue
+        changes, spec = changed
         found = best_ever(replace(asked, spec=spec, demand=resize(spec)), table)
-        relaxed = None if found is None else _made(spec, tuple(changes), found)
+        relaxed = None if found is None else _made(spec, changes, found)
         if relaxed is not None:
             yield relaxed
+
+
+def _applied(asked: Asked, offer: Offer, steps: Steps) -> tuple[tuple[Change, ...], Spec] | None:
+    """The spec after these changes; ``None`` where one cannot be made, or where it contradicts itself then."""
+    spec = asked.spec
+    changes: list[Change] = []
+    for name, way in steps:
+        made = way(name, asked, spec, offer)
+        if made is None:
+            return None
+        changes.append(made[0])
+        spec = made[1]
+    return None if admit(spec, asked.now_ms) else (tuple(changes), spec)
+
+
+def _needed(asked: Asked, table: OfferTable, offer: Offer, steps: Steps, resize: Sizer) -> Steps:
+    """The changes without those that the others make needless, by letting in another offer. A change only widens, so
+    what was needed among more is needed among fewer, and each is looked at once."""
+    for step in steps:
+        fewer = tuple(one for one in steps if one is not step)
+        changed = _applied(asked, offer, fewer)
+        if changed is not None and feasible(replace(asked, spec=changed[1], demand=resize(changed[1])), table):
+            steps = fewer
+    return steps
 
 
 def _made(spec: Spec, changes: tuple[Change, ...], found: "BestEver") -> Relaxation | None:

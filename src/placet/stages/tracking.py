@@ -7,12 +7,16 @@ from placet.domain.allocations import ContractCard, Observation, Phase
 from placet.domain.failures import Cause, Failure
 from placet.domain.records import Attempt, Event, EventKind
 from placet.domain.states import ATTEMPT_MOVES, AttemptState, advance
+from placet.domain.units import format_duration_ms
 from placet.domain.values import evolve
 from placet.stages import billing
 
 # Absence is a conclusion: this many negative reads, at least this long apart from first to last.
 ABSENT_READS = 3
 ABSENT_SPAN_S = 1.0
+LATE_UNKNOWN_S = 600.0
+# Looks that told nothing for so long are worth an event.
+SUSPECT_MS = 60_000
 
 _FORWARD = (
     AttemptState.INTENDED,
@@ -44,19 +48,29 @@ def track(attempt: Attempt, seen: Observation, card: ContractCard, *, actor: str
         return Tracked(attempt=attempt, events=_late(attempt, seen, actor, now_ms))
     match seen.phase:
         case Phase.UNKNOWN:
-            return Tracked(attempt=evolve(attempt, observed_ms=now_ms))
+            return _unseen(attempt, seen, actor, now_ms)
         case Phase.GONE:
             return _absent(attempt, seen, card, actor, now_ms)
+    known = _present(attempt, seen, now_ms)
+    back = _returned(attempt, seen, actor, now_ms)
+    then = _seen(known, seen, actor, now_ms)
+    return then if back is None else Tracked(attempt=then.attempt, events=(back, *then.events))
+
+
+def _seen(known: Attempt, seen: Observation, actor: str, now_ms: int) -> Tracked:
+    match seen.phase:
         case Phase.ENDED:
-            return _ended(_present(attempt, seen, now_ms), seen, actor, now_ms)
+            return _ended(known, seen, actor, now_ms)
         case Phase.QUEUED | Phase.PROVISIONING | Phase.AWAITING_PERMIT:
-            return _forward(_present(attempt, seen, now_ms), AttemptState.SUBMITTED, actor, now_ms)
+            return _forward(known, AttemptState.SUBMITTED, actor, now_ms)
         case Phase.PREPARING:
-            return _forward(_present(attempt, seen, now_ms), AttemptState.STARTING, actor, now_ms)
+            return _forward(known, AttemptState.STARTING, actor, now_ms)
         case Phase.RUNNING | Phase.STOPPING:
-            return _forward(_present(attempt, seen, now_ms), AttemptState.RUNNING, actor, now_ms)
+            return _forward(known, AttemptState.RUNNING, actor, now_ms)
         case Phase.COLLECTING:
-            return _forward(_exit_facts(_present(attempt, seen, now_ms), seen), AttemptState.EXITED, actor, now_ms)
+            return _forward(_exit_facts(known, seen), AttemptState.EXITED, actor, now_ms)
+        case Phase.UNKNOWN | Phase.GONE:
+            return Tracked(attempt=known)
         case _:
             assert_never(seen.phase)
 
@@ -87,9 +101,40 @@ def _present(attempt: Attempt, seen: Observation, now_ms: int) -> Attempt:
         observed_ms=now_ms,
         absent_reads=0,
         absent_since_ms=None,
+        unseen_since_ms=None,
         submitted_ms=attempt.submitted_ms or seen.created_ms or now_ms,
         started_ms=attempt.started_ms or seen.started_ms,
         phases_ms=seen.phases_ms or attempt.phases_ms,
+    )
+
+
+def _unseen(attempt: Attempt, seen: Observation, actor: str, now_ms: int) -> Tracked:
+    """A look that told nothing: no sign of life and none of death. It is said once that this has lasted."""
+    since_ms = attempt.unseen_since_ms if attempt.unseen_since_ms is not None else now_ms
+    told_before = attempt.observed_ms is not None and attempt.observed_ms - since_ms >= SUSPECT_MS
+    after = evolve(attempt, observed_ms=now_ms, unseen_since_ms=since_ms)
+    if told_before or now_ms - since_ms < SUSPECT_MS:
+        return Tracked(attempt=after)
+    message = f"no look has told anything of it for {format_duration_ms(now_ms - since_ms)}: {seen.message}"
+    event = _event(attempt, EventKind.UNREACHABLE, actor, now_ms, message)
+    return Tracked(attempt=after, events=(event,))
+
+
+def _returned(attempt: Attempt, seen: Observation, actor: str, now_ms: int) -> Event | None:
+    """It was unreachable or suspected gone, and is there."""
+    if attempt.absent_since_ms is not None:
+        message = f"{seen.source} says {seen.phase} after {attempt.absent_reads} reads that did not find it"
+        return _event(attempt, EventKind.RETURNED, actor, now_ms, message)
+    since_ms, last_ms = attempt.unseen_since_ms, attempt.observed_ms
+    if since_ms is None or last_ms is None or last_ms - since_ms < SUSPECT_MS:
+        return None
+    message = f"{seen.source} says {seen.phase} after {format_duration_ms(now_ms - since_ms)} without a sign"
+    return _event(attempt, EventKind.RETURNED, actor, now_ms, message)
+
+
+def _event(attempt: Attempt, kind: EventKind, actor: str, now_ms: int, message: str) -> Event:
+    return Event(
+        workload_id=attempt.workload_id, kind=kind, at_ms=now_ms, actor=actor, epoch=attempt.epoch, message=message
     )
 
 
@@ -160,12 +205,24 @@ def _lost(attempt: Attempt, actor: str, now_ms: int) -> Tracked:
 def absence_proven(attempt: Attempt, card: ContractCard, newest_send_ms: int, now_ms: int) -> bool:
     """The absence rule: enough negative reads over enough time, and no create can still take effect or be invisible.
 
-    Where nobody knows how late a create may land (``late_create_s`` is ``None``), absence is never proven.
+    Where nobody knows how late a create may land (``late_create_s`` is ``None``), absence is proven only of what was
+    there once: its create has landed.
     """
-    if card.late_create_s is None or attempt.absent_since_ms is None or attempt.absent_reads < ABSENT_READS:
+    late_s = 0.0 if attempt.handle is not None else card.late_create_s
+    if late_s is None or attempt.absent_since_ms is None or attempt.absent_reads < ABSENT_READS:
         return False
-    settled_ms = newest_send_ms + int((card.late_create_s + card.visibility_s) * 1000)
+    settled_ms = newest_send_ms + int((late_s + card.visibility_s) * 1000)
     return now_ms >= settled_ms and now_ms - attempt.absent_since_ms >= int(ABSENT_SPAN_S * 1000)
+
+
+def leftovers_absent(attempt: Attempt, card: ContractCard, now_ms: int) -> bool:
+    """Is nothing left of an attempt that is over and was never seen?
+
+    Where nobody knows how late its create may land, that is believed after ``LATE_UNKNOWN_S``; what lands later still
+    is refused its permit, and found in the provider's own list.
+    """
+    late_s = card.late_create_s if card.late_create_s is not None else LATE_UNKNOWN_S
+    return absence_proven(attempt, evolve(card, late_create_s=late_s), attempt.created_ms, now_ms)
 
 
 def absent_again(attempt: Attempt, now_ms: int) -> Attempt:
@@ -201,13 +258,5 @@ def _late(attempt: Attempt, seen: Observation, actor: str, now_ms: int) -> tuple
     contradicts = (seen.phase is Phase.RUNNING and since) or (seen.computed and not attempt.computed)
     if not contradicts:
         return ()
-    return (
-        Event(
-            workload_id=attempt.workload_id,
-            kind=EventKind.LATE_FACT,
-            at_ms=now_ms,
-            actor=actor,
-            epoch=attempt.epoch,
-            message=f"{seen.source} says {seen.phase} after the attempt had ended as {attempt.state}",
-        ),
-    )
+    message = f"{seen.source} says {seen.phase} after the attempt had ended as {attempt.state}"
+    return (_event(attempt, EventKind.LATE_FACT, actor, now_ms, message),)

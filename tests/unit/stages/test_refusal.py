@@ -21,6 +21,7 @@ from placet.domain.spec import (
     Spec,
 )
 from placet.domain.units import GB, HOUR_MS
+from placet.stages import relaxations
 from placet.stages.changing import CHANGERS
 from placet.stages.filters import NEVER_FILTERS, Asked
 from placet.stages.refusal import ACCEPTED, NOUNS, Refusal, doubts, refuse
@@ -90,6 +91,68 @@ def test_two_bounds_are_changed_together_where_one_is_not_enough() -> None:
     assert all(
         problem.fix.startswith("change both: allow spot and raise the cost cap to $1.14") for problem in made.problems
     )
+
+
+def test_three_bounds_are_changed_together_where_two_are_not_enough() -> None:
+    spec = bounded(capacity_types=(CapacityType.RESERVED,), cost_usd=Decimal(1), regions=Selection(allowed=("there",)))
+    made = refused(spec, PAID, SPOT)
+    assert made.problems
+    for problem in made.problems:
+        assert problem.fix.startswith(
+            "change all 3: allow region here, allow spot and raise the cost cap to $1.14: $1.12"
+        )
+
+
+def test_a_change_that_the_others_make_needless_is_left_out() -> None:
+    """The cheapest offer behind one bound has no name to allow; the name of another one lets a third one in."""
+    nameless, named = (
+        replace(GPU_OFFER, id=model or "?", gpu=Gpu(model=model, count=1, memory_bytes=24 * GB)) for model in ("", "L4")
+    )
+    nameless = replace(nameless, price_usd_per_hour=Decimal("0.1"))
+    far = replace(named, id="far", region="far", cpu_cores=Decimal(1))
+    resources = replace(GPU_SPEC.resources, gpu_models=("H100",), cpu_cores=Decimal(2))
+    spec = replace(GPU_SPEC, resources=resources, constraints=Constraints(regions=Selection(allowed=("there",))))
+    for offers in ((nameless, named, far), (nameless, far)):
+        (way,) = refused(spec, *offers).relaxations
+        needed = [change.filter for change in way.changes]
+        assert needed == (["gpu_model"] if named in offers else ["region", "gpu_model", "cpu"])
+
+
+def test_of_many_sets_only_so_many_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None of these changes can be made: the kinds of offers are many, the tries are bounded."""
+    tried: list[str] = []
+
+    def none_at_all(asked: Asked, offer: Offer, steps: relaxations.Steps) -> None:
+        del asked, steps
+        tried.append(offer.id)
+
+    monkeypatch.setattr(relaxations, "_applied", none_at_all)
+    offers = [
+        replace(
+            PAID,
+            id=f"{number}",
+            region="here" if number & 1 else "there",
+            jurisdiction="US" if number & 2 else "EU",
+            compliance=("hipaa",) if number & 4 else (),
+            capacity_type=CapacityType.SPOT if number & 8 else CapacityType.RESERVED,
+            cpu_cores=Decimal(1 if number & 16 else 8),
+            memory_bytes=GB if number & 32 else 16 * GB,
+        )
+        for number in range(64)
+    ]
+    spec = replace(
+        bounded(
+            providers=Selection(allowed=("x",)),
+            cost_usd=Decimal("0.01"),
+            regions=Selection(allowed=("there",)),
+            jurisdictions=("EU",),
+            compliance=("hipaa",),
+            capacity_types=(CapacityType.RESERVED,),
+        ),
+        resources=Resources(cpu_cores=Decimal(8), memory_bytes=16 * GB),
+    )
+    assert refused(spec, *offers).relaxations == ()
+    assert len(set(tried)) == 1 + relaxations.TRIED_MAX, "the one that breaks two bounds, and so many of the others"
 
 
 def test_what_is_full_now_is_said_to_start_when_it_is_free() -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from placet.domain.allocations import Observation, Phase
+from placet.domain.allocations import Handle, Observation, Phase
 from placet.domain.failures import Cause, Failure
 from placet.domain.records import Attempt, EventKind
 from placet.domain.states import ATTEMPT_FINAL, AttemptState
@@ -143,3 +143,37 @@ def test_an_asked_stop_ends_as_stopped_and_keeps_its_reason() -> None:
 def test_what_finished_before_the_stop_arrived_is_computed() -> None:
     stopping = replace(ATTEMPT, state=A.STOPPING, failure=Failure(cause=Cause.CANCELLED, message=""))
     assert after(stopping, ENDED).computed
+
+
+def test_a_watcher_that_blinks_is_no_event_and_one_that_is_blind_is_one() -> None:
+    blind = replace(SEEN, phase=Phase.UNKNOWN, message="refused")
+    running = after(ATTEMPT, SEEN)
+    kinds = []
+    for passed_s in range(0, 200, 10):
+        tracked = track(running, blind, CARD, actor="w", now_ms=NOW_MS + passed_s * 1000)
+        running = tracked.attempt
+        kinds += [event.kind for event in tracked.events]
+    assert (running.state, running.unseen_since_ms, kinds) == (A.RUNNING, NOW_MS, [EventKind.UNREACHABLE])
+    back = track(running, SEEN, CARD, actor="w", now_ms=NOW_MS + 200_000)
+    assert [event.kind for event in back.events] == [EventKind.RETURNED]
+    assert back.attempt.unseen_since_ms is None
+    once = after(running := after(ATTEMPT, SEEN), blind)
+    assert track(once, SEEN, CARD, actor="w", now_ms=NOW_MS + 10).events == ()
+    assert once.unseen_since_ms == NOW_MS
+
+
+def test_what_was_thought_gone_and_is_there_is_told() -> None:
+    missed = after(after(ATTEMPT, SEEN), replace(SEEN, phase=Phase.GONE))
+    assert missed.absent_reads == 1
+    back = track(missed, SEEN, CARD, actor="w", now_ms=NOW_MS + 10)
+    assert [event.kind for event in back.events] == [EventKind.RETURNED]
+    assert back.attempt.absent_reads == 0
+
+
+def test_what_was_there_once_can_be_proven_gone_where_nobody_knows_how_late_a_create_may_land() -> None:
+    card = replace(CARD, late_create_s=None)
+    gone = replace(ATTEMPT, absent_reads=9, absent_since_ms=NOW_MS)
+    later_ms = NOW_MS + 10**9
+    assert not absence_proven(gone, card, NOW_MS, later_ms)
+    handle = Handle(provider="somewhere", key=gone.key, native_id="n", created_ms=NOW_MS)
+    assert absence_proven(replace(gone, handle=handle), card, NOW_MS, later_ms)

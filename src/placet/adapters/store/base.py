@@ -4,7 +4,7 @@ import asyncio
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from placet.adapters.store import codec, items, ownership, questions
 from placet.adapters.store.batch import Deed
@@ -31,6 +31,7 @@ from placet.domain.states import WorkloadState
 from placet.ports.store import Claim, Submission
 
 T = TypeVar("T")
+Changed: TypeAlias = Callable[[frozenset[str]], None]
 
 SECRET, SECRET_BYTES = "secret:", 32
 NEVER_MS = 2**62
@@ -40,11 +41,13 @@ ORPHANS_MAX = 100_000
 class SqlStore:
     """A store belongs to the event loop that opened it."""
 
-    def __init__(self, database: Database, *, readers: int) -> None:
+    def __init__(
+        self, database: Database, *, readers: int, writer: Callable[[Database, Changed], Writer] = Writer
+    ) -> None:
         self._database = database
         self._specs = SpecCache()
         self._listeners: dict[object, tuple[Callable[[frozenset[str]], None], bool]] = {}
-        self._writer = Writer(database, self._changed)
+        self._writer = writer(database, self._changed)
         self._readers = Readers(database, readers)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop_listening: Callable[[], None] | None = None

@@ -209,6 +209,8 @@ def attempt_columns(attempt: Attempt) -> Params:
         "logs": optional(attempt.logs),
         "usage": None if attempt.usage == NO_USAGE else encode(attempt.usage),
         "evidence": optional(attempt.evidence),
+        "unseen_since_ms": attempt.unseen_since_ms,
+        "given_up_by": attempt.given_up_by or None,
     }
 
 
@@ -217,6 +219,7 @@ def attempt_from(row: Row) -> Attempt:
         workload_id, epoch, state, key, nonce, provider, placement, desired, handle, created_ms, submitted_ms,
         permit_ms, started_ms, exited_ms, finished_ms, stop_requested_ms, released_ms, observed_ms, absent_reads,
         absent_since_ms, exit_code, signal, computed, failure, cost_usd, wasted_usd, phases_ms, logs, usage, evidence,
+        unseen_since_ms, given_up_by,
     ) = row  # fmt: skip
     return Attempt(
         workload_id=text(workload_id),
@@ -239,6 +242,8 @@ def attempt_from(row: Row) -> Attempt:
         observed_ms=perhaps_number(observed_ms),
         absent_reads=number(absent_reads),
         absent_since_ms=perhaps_number(absent_since_ms),
+        unseen_since_ms=perhaps_number(unseen_since_ms),
+        given_up_by=perhaps_text(given_up_by) or "",
         exit_code=perhaps_number(exit_code),
         signal=perhaps_number(signal),
         computed=bool(computed),

@@ -226,6 +226,8 @@ attempts = Table(
     Column("logs", Text),
     Column("usage", Text),
     Column("evidence", Text),
+    Column("unseen_since_ms", BigInteger),
+    Column("given_up_by", Text),
     PrimaryKeyConstraint("workload_id", "epoch"),
     UniqueConstraint("key"),
     closed("state", AttemptState),

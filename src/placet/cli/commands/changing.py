@@ -1,5 +1,6 @@
 """Commands that change what is wanted, and the questions beside them: submit, cancel, retry, wait."""
 
+from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +11,7 @@ from placet.cli.exits import Exit
 from placet.cli.failures import say_problem
 from placet.cli.output import Output, last_words
 from placet.cli.summary import show_result
+from placet.contract.quantities import format_money
 from placet.sdk.specs import Document
 
 if TYPE_CHECKING:
@@ -77,6 +79,32 @@ def retry(context: typer.Context, workload: Id, key: Key = None) -> int:
         output.document(again.view.model_dump(by_alias=True))
     else:
         output.say(f"{again.id} accepted, a retry of {again.view.retry_of}")
+    return Exit.OK
+
+
+def resolve_doubt(
+    context: typer.Context,
+    workload: Id,
+    go_on: Annotated[
+        bool, typer.Option("--go-on", help="Give the attempt up and start the next one; both may run and cost.")
+    ] = False,
+) -> int:
+    """Say what is unclear about an attempt of which nobody can tell whether it runs, or go on without it."""
+    output = Output(context.obj)
+    with client(context.obj) as server:
+        workload_id = resolve(server, workload)
+        view = server.go_on(workload_id) if go_on else server.doubt(workload_id)
+    if output.json:
+        output.document(view.model_dump())
+        return Exit.OK
+    most = "without a known bound" if view.at_most_usd is None else f"at most {format_money(Decimal(view.at_most_usd))}"
+    if view.given_up_by:
+        output.say(f"attempt {view.attempt} is given up by {view.given_up_by}; it may go on costing, {most} in all")
+    elif view.in_doubt:
+        output.say(f"since {view.since} nobody can tell whether attempt {view.attempt} runs")
+        output.say(f"wait, or go on without it: placet resolve {workload_id} --go-on; it may then cost {most} beside")
+    else:
+        output.say(f"nothing is unclear: {workload_id} is {view.state}")
     return Exit.OK
 
 

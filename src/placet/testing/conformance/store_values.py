@@ -172,6 +172,8 @@ def rich_attempt(workload: Workload) -> Attempt:
         observed_ms=8,
         absent_reads=9,
         absent_since_ms=10,
+        unseen_since_ms=11,
+        given_up_by="token:1",
         exit_code=137,
         signal=9,
         computed=True,

@@ -1,0 +1,82 @@
+"""The next attempt of a workload: what it asks for, what fits, and what is waited for."""
+
+from placet.domain.failures import Cause, Failure
+from placet.domain.offer_table import OfferTable
+from placet.domain.offers import Fate, Plan
+from placet.domain.states import WorkloadState
+from placet.domain.units import SECOND_MS
+from placet.domain.values import evolve
+from placet.engine.draft import Draft
+from placet.engine.facts import Effect, Situation, Submit, World
+from placet.stages import blocking, course, dispatch, placement, quotes, sizing
+from placet.stages.enlarging import enlarged
+from placet.stages.explaining import decision
+from placet.stages.filters import Asked
+from placet.stages.spot import Action
+
+WAIT_CAPACITY = "capacity"
+WAIT_BACKOFF = "backoff"
+WAIT_SPOT = "spot"
+
+# How long a workload that found nothing free sleeps at most before it looks again; freed capacity wakes it earlier.
+CAPACITY_RECHECK_MS = 60 * SECOND_MS
+
+
+def place_next(draft: Draft, situation: Situation) -> list[Effect]:
+    """The next attempt, or what is waited for, or that nothing will ever fit."""
+    workload, world = draft.workload, situation.world
+    waits = workload.wait_for in (WAIT_BACKOFF, WAIT_SPOT)
+    if waits and workload.wake_ms is not None and workload.wake_ms > draft.now_ms:
+        return []
+    offers = world.offers().open_to(workload.spec.constraints.providers.allowed)
+    asked = asked_of(draft, world)
+    asked = enlarged(asked, offers, draft.attempts, world.lessons.history(workload.tenant, asked.demand.kind))
+    if course.follows(workload.spec):
+        draft.course = course.look(asked, offers, workload, draft.attempts, draft.course)
+    if draft.course is not None and draft.course.decision.action is Action.WAIT:
+        draft.wait_for_spot(WAIT_SPOT, draft.course.decision.reason, draft.course.look_ms)
+        return []
+    asked, plan = _plan(draft, asked, offers)
+    if plan.fate is Fate.FITS:
+        sender = dispatch.Sender(deployment=world.deployment, worker=world.worker, nonce=situation.nonce)
+        sent = dispatch.dispatch(workload, asked.demand, plan, situation.inputs, sender, draft.now_ms)
+        draft.begin_attempt(sent.attempt, sent.intent, sent.events, decision(workload, asked, offers, plan))
+        return [Submit(launch=sent.launch)]
+    if plan.fate is Fate.NOT_NOW or not len(offers):
+        ends = (block.until_ms for block in asked.blocks)
+        draft.wait(WAIT_CAPACITY, plan.reason, min((draft.now_ms + CAPACITY_RECHECK_MS, *ends)))
+        return []
+    raised = f"; {asked.demand.raised}" if asked.demand.raised else ""
+    draft.finish(WorkloadState.FAILED, Failure(cause=Cause.NO_OFFER, message=plan.reason + raised))
+    return []
+
+
+def asked_of(draft: Draft, world: World) -> Asked:
+    """What the workload asks of an offer now."""
+    workload = draft.workload
+    return Asked(
+        spec=workload.spec,
+        demand=sizing.size(workload.spec, tenant=workload.tenant, lessons=world.lessons),
+        now_ms=draft.now_ms,
+        excluded=workload.excluded_offers,
+        spent_usd=draft.spent_usd(),
+        quoted=quotes.left(workload, draft.attempts, draft.now_ms),
+        experience=world.lessons.experience,
+        blocks=blocking.blocks(world.lessons, workload.tenant, draft.now_ms),
+        exploration=world.exploration,
+    )
+
+
+def _plan(draft: Draft, asked: Asked, offers: OfferTable) -> tuple[Asked, Plan]:
+    """What was asked in the end, and what came out: wishes that cannot be had are better dropped than waited for.
+
+    First the lesser one, to stay away from the offer that has just failed; then what was decided about spot.
+    """
+    wishes = [asked] if draft.course is None else [course.narrowed(asked, draft.course), asked]
+    if asked.excluded:
+        wishes = [each for wish in wishes for each in (wish, evolve(wish, excluded=()))]
+    for wish in wishes[:-1]:
+        plan = placement.place(wish, offers, seed=draft.workload.id)
+        if plan.fate is Fate.FITS:
+            return wish, plan
+    return wishes[-1], placement.place(wishes[-1], offers, seed=draft.workload.id)

@@ -1,0 +1,67 @@
+"""``python -m placet.testing.world``: run seeds, and tell of one that fails all there is to know of it."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from placet.testing.world.options import Options, draw
+from placet.testing.world.reduce import reduced
+from placet.testing.world.saved import read, write
+from placet.testing.world.seeds import run
+from placet.testing.world.simulate import Report, simulate
+
+LINES = 60
+TOLD_MAX = 3
+
+
+def main() -> int:
+    """0 when nothing was violated, else 1."""
+    parser = argparse.ArgumentParser(prog="python -m placet.testing.world", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=100, help="how many worlds to live through")
+    parser.add_argument("--from", dest="first", type=int, default=0, help="the first seed")
+    parser.add_argument("--processes", type=int, default=1, help="how many at a time")
+    parser.add_argument("--seed", type=int, help="this one world only, with its last events")
+    parser.add_argument("--saved", type=Path, help="the world of this file, with its last events")
+    parser.add_argument("--reduce", action="store_true", help="make a failing world smaller before telling of it")
+    parser.add_argument("--save", type=Path, help="keep the failing world in this file")
+    parser.add_argument("--reason", default="", help="why it is kept")
+    parser.add_argument("--lines", type=int, default=LINES, help="how many of the last events to tell")
+    arguments = parser.parse_args()
+    if arguments.seed is not None or arguments.saved is not None:
+        options = draw(arguments.seed) if arguments.saved is None else read(arguments.saved).options
+        return _one(options, arguments)
+    tally = run(range(arguments.first, arguments.first + arguments.seeds), processes=arguments.processes)
+    for report in tally.failing[:TOLD_MAX]:
+        _tell(reduced(report) if arguments.reduce else report, arguments.lines)
+    for line in tally.lines():
+        _say(line)
+    if tally.failing:
+        _say("failing seeds: " + " ".join(str(report.options.seed) for report in tally.failing))
+    return 1 if tally.failing else 0
+
+
+def _one(options: Options, arguments: argparse.Namespace) -> int:
+    report = simulate(options)
+    if report.violations and arguments.reduce:
+        report = reduced(report)
+    if report.violations and arguments.save is not None:
+        write(arguments.save, arguments.reason, report.options)
+    _tell(report, arguments.lines)
+    return 1 if report.violations else 0
+
+
+def _tell(report: Report, lines: int) -> None:
+    for line in (*report.options.lines(), *report.lines[-lines:]):
+        _say(line)
+    for violation in report.violations:
+        _say(f"VIOLATED {violation.rule} at {violation.at_s:.3f} s: {violation.what}")
+    _say(f"digest {report.digest}; again: make sim SEED={report.options.seed}")
+    _say("")
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

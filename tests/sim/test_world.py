@@ -1,0 +1,36 @@
+"""The engine in the simulated world: seeds, that they can be repeated, and the worlds that are kept for ever."""
+
+import os
+import subprocess
+import sys
+
+from placet.testing.world.options import draw
+from placet.testing.world.simulate import simulate
+
+DIGESTS = (
+    "from placet.testing.world.options import draw;"
+    "from placet.testing.world.simulate import simulate;"
+    "print(*(simulate(draw(seed)).digest for seed in range(4)))"
+)
+
+
+def test_worlds_without_faults_come_to_a_good_end() -> None:
+    for seed in range(8):
+        report = simulate(draw(seed, faults=False))
+        assert not report.violations, (report.options.lines(), report.violations)
+
+
+def test_a_seed_is_the_same_world_in_every_process() -> None:
+    """Nothing may depend on addresses, the order of sets, threads or the time of day."""
+    told = [
+        subprocess.run(
+            [sys.executable, "-c", DIGESTS],
+            env={**os.environ, "PYTHONHASHSEED": hashed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for hashed in ("1", "2")
+    ]
+    assert told[0] == told[1]
+    assert len(set(told[0].split())) == 4
