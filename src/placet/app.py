@@ -34,6 +34,7 @@ from placet.engine.orphans import Orphans
 from placet.engine.queries import Queries, QueryPorts
 from placet.engine.reaper import Sweeps
 from placet.engine.reconcile import Ports, ReconcileOptions, Reconciler
+from placet.engine.redelivering import Redelivering
 from placet.engine.resolving import Resolving
 from placet.ports.catalog import Bounds, Catalog
 from placet.ports.provider import Provider
@@ -68,6 +69,7 @@ class App:
     ids: RandomIds
     store: Store
     providers: Mapping[str, Provider]
+    effects: Effects
     intake: Intake
     queries: Queries
     reconciler: Reconciler
@@ -122,11 +124,12 @@ async def open_app(settings: Settings) -> App:
     def complete(spec: Spec) -> Spec:
         return models.complete(inputs.complete(spec))
 
+    effects = Effects(providers, artifacts, clock)
     reconciler = Reconciler(
         Ports(
             store=store,
             providers=providers,
-            effects=Effects(providers, artifacts, clock),
+            effects=effects,
             clock=clock,
             ids=ids,
             resolve_inputs=inputs.resolve,
@@ -148,16 +151,14 @@ async def open_app(settings: Settings) -> App:
         )
     )
     queries = Queries(QueryPorts(store=store, artifacts=artifacts, providers=providers, clock=clock, offers=market))
-    store.watch(reconciler.stored_elsewhere, only_elsewhere=True)
-    store.watch(queries.stored)
-    for provider in providers.values():
-        await provider.open(reconciler.hints())
+    await _connect(reconciler, queries, store, providers)
     return App(
         settings=settings,
         clock=clock,
         ids=ids,
         store=store,
         providers=providers,
+        effects=effects,
         intake=intake,
         queries=queries,
         reconciler=reconciler,
@@ -177,6 +178,14 @@ def provider_makers(settings: Settings) -> dict[str, Callable[[], Provider]]:
         section, folder = settings.providers.simulated, settings.simulated_folder
         makers["simulated"] = lambda: simulated_provider(section, folder, clock)
     return makers
+
+
+async def _connect(reconciler: Reconciler, queries: Queries, store: Store, providers: Mapping[str, Provider]) -> None:
+    """From now on the engine hears of news, from the store and from the providers."""
+    store.watch(reconciler.stored_elsewhere, only_elsewhere=True)
+    store.watch(queries.stored)
+    for provider in providers.values():
+        await provider.open(reconciler.hints())
 
 
 PRIVATE = "private"
@@ -388,6 +397,7 @@ def _doors(app: App, closing: asyncio.Event) -> Doors:
     return Doors(
         intake=app.intake,
         queries=app.queries,
+        redelivering=Redelivering(app.store, app.clock, app.effects, app.providers, app.reconciler.touched),
         resolving=Resolving(app.store, app.clock, app.reconciler.touched),
         orphans=Orphans(app.store, app.clock, app.reconciler.sweep_now),
         store=app.store,

@@ -10,13 +10,15 @@ import pytest
 
 from placet.adapters.ambient import SystemClock
 from placet.adapters.artifacts.files import FileArtifacts
-from placet.domain.account import Question, Truth
+from placet.domain.account import Advice, Question, Truth
 from placet.domain.allocations import FoundOutput
 from placet.domain.failures import Cause
 from placet.domain.records import EventKind, Record
 from placet.domain.spec import Constraints, Output, Spec
 from placet.domain.states import AttemptState, DeliveryState, WorkloadState
 from placet.engine import delivering, draft
+from placet.engine.effects import Effects
+from placet.engine.redelivering import NotDelivered, NothingToDeliver, Redelivered, Redelivering
 from placet.testing.scripted import Script
 from tests.support.missing import missing
 from tests.support.worlds import TENANT, ControlPlane, always, control_plane, process
@@ -163,3 +165,44 @@ async def test_a_collection_that_ends_is_delivered(tmp_path: Path) -> None:
         assert record.workload.state is W.SUCCEEDED
         moves = [event.to_state for event in await plane.store.events(workload_id) if event.kind is EventKind.MOVED]
         assert moves[-2:] == [W.DELIVERING, W.SUCCEEDED]
+
+
+async def test_what_was_kept_is_delivered_later_and_nothing_is_run_again(
+    tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivering, "SPACE_AGAIN_MS", 20)
+    monkeypatch.setattr(delivering, "SPACE_WAIT_MS", 100)
+    artifacts = FileArtifacts(small_disk / "artifacts")
+    async with control_plane(tmp_path, always(Script(outputs=(computed(tmp_path),))), artifacts=artifacts) as plane:
+        providers = {plane.provider.name: plane.provider}
+        effects = Effects(providers, artifacts, SystemClock())
+        redelivering = Redelivering(plane.store, SystemClock(), effects, providers, plane.reconciler.touched)
+        workload_id = await plane.submit(with_output())
+        early = await redelivering.redeliver(TENANT, workload_id, "token:1")
+        assert isinstance(early, NothingToDeliver)
+        result = (await plane.finished(workload_id)).workload
+        document = await plane.store.result(workload_id)
+        told = await plane.queries.account(TENANT, workload_id)
+        assert told is not None
+        assert told.advice is Advice.REDELIVER
+        still = await redelivering.redeliver(TENANT, workload_id, "token:1")
+        assert isinstance(still, NotDelivered)
+        assert "No space left" in still.problem
+        (small_disk / "filler").unlink()
+        done = await redelivering.redeliver(TENANT, workload_id, "token:1")
+        assert isinstance(done, Redelivered)
+        assert (done.changed, [artifact.path for artifact in done.artifacts]) == (True, ["o"])
+        assert list(await plane.store.artifacts(workload_id)) == list(done.artifacts)
+        record = await plane.until(workload_id, lambda record: record.attempts[0].released_ms is not None, "released")
+        assert (record.workload.state, record.workload.failure) == (W.FAILED, result.failure), "no verdict changes"
+        assert record.workload.delivery is DeliveryState.COMPLETE
+        assert await plane.store.result(workload_id) == document
+        told = await plane.queries.account(TENANT, workload_id)
+        assert told is not None
+        answers = {answer.question: answer.answer for answer in told.answers}
+        assert answers[Question.COMPUTED_NOT_DELIVERED] is Truth.NO
+        again = await redelivering.redeliver(TENANT, workload_id, "token:1")
+        assert isinstance(again, Redelivered)
+        assert not again.changed
+        assert await redelivering.redeliver("somebody else", workload_id, "token:2") is None
+        assert plane.provider.ran == [(workload_id, 1)]

@@ -3,9 +3,15 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 from placet.testing.world.options import draw
+from placet.testing.world.saved import read
 from placet.testing.world.simulate import simulate
+
+SAVED = sorted((Path(__file__).parent / "seeds").glob("*.json"))
 
 DIGESTS = (
     "from placet.testing.world.options import draw;"
@@ -34,3 +40,10 @@ def test_a_seed_is_the_same_world_in_every_process() -> None:
     ]
     assert told[0] == told[1]
     assert len(set(told[0].split())) == 4
+
+
+@pytest.mark.parametrize("path", SAVED, ids=[path.stem for path in SAVED])
+def test_a_world_that_once_found_a_fault_holds(path: Path) -> None:
+    saved = read(path)
+    report = simulate(saved.options)
+    assert not report.violations, (saved.reason, report.options.lines(), report.violations)

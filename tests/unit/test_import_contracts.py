@@ -92,7 +92,7 @@ def write_skeleton(tree: Path) -> None:
     """The packages, and the modules that contracts speak of, all empty."""
     for name in ("", "adapters", *PACKAGES):
         write(tree, f"{name}.__init__" if name else "__init__", "")
-    for module in ("app", "config", "engine.apply", "engine.intake", "engine.reconcile"):
+    for module in ("app", "config", "engine.apply", "engine.intake", "engine.reconcile", "engine.redelivering"):
         write(tree, module, "")
 
 

@@ -486,7 +486,7 @@ class AccountView(View):
     workload_id: str
     at: str
     answers: list[AnswerView]
-    advice: str = Field(description="wait, resolve, cancel, resubmit, nothing")
+    advice: str = Field(description="wait, resolve, redeliver, cancel, resubmit, nothing")
     advice_why: str
     check_again_at: str | None = None
 

@@ -414,6 +414,22 @@ _REQUESTS = (
     ),
     _code(
         _R,
+        "nothing_to_deliver",
+        "Nothing to deliver",
+        "The workload is not over, computed nothing to its end, or what it computed is not kept any more.",
+        "Look at `placet account ID`.",
+        status=409,
+    ),
+    _code(
+        _R,
+        "not_delivered",
+        "Not delivered",
+        "Something stood in the way of the outputs once more; they stay where they are, and nothing is run again.",
+        "Do away with what the detail names, and ask again.",
+        status=503,
+    ),
+    _code(
+        _R,
         "not_in_doubt",
         "Nothing is unclear",
         "It is known how the current attempt is, or there is none; nothing was done.",

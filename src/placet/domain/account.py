@@ -33,6 +33,7 @@ class Advice(StrEnum):
     CANCEL = "cancel"
     RESUBMIT = "resubmit"
     RESOLVE = "resolve"
+    REDELIVER = "redeliver"
     NOTHING = "nothing"
 
 

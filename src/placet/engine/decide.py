@@ -38,6 +38,8 @@ def decide(situation: Situation) -> Step:
     """Fold the facts into the record, then take the next step that the record calls for."""
     draft = Draft(situation.record, worker=situation.world.worker, now_ms=situation.world.now_ms)
     draft.course = situation.course
+    if situation.adopted:
+        draft.forget_absence()
     effects: list[Effect] = []
     for fact in situation.facts:
         effects.extend(_fold(draft, fact, situation.world, adopted=situation.adopted))
@@ -118,6 +120,8 @@ def _observation(draft: Draft, seen: Observation, world: World, *, adopted: bool
     draft.put_attempt(tracked.attempt, tracked.events)
     if seen.phase is Phase.GONE:
         outputs_absent(draft, tracked.attempt, world)
+    if attempt.epoch == draft.workload.epoch:
+        draft.phase = seen.phase
     if seen.phase is Phase.COLLECTING and attempt.epoch == draft.workload.epoch:
         draft.obstacle = seen.problem
     if seen.phase is Phase.ENDED and seen.collected and attempt.epoch == draft.workload.epoch:
@@ -162,7 +166,8 @@ def _submit_answer(draft: Draft, attempt: Attempt, answer: SubmitAnswer) -> None
         draft.move_attempt(attempt, AttemptState.UNKNOWN, str(answer.error))
         return
     draft.settle(IntentVerb.SUBMIT, attempt.epoch, IntentState.REFUTED, str(answer.error))
-    failure = Failure(cause=_refusal_cause(answer.error), message=str(answer.error))
+    cause = Cause.UNRESOLVED if answer.kept else _refusal_cause(answer.error)
+    failure = Failure(cause=cause, message=str(answer.error))
     draft.move_attempt(evolve(attempt, failure=failure), AttemptState.REFUSED)
 
 
@@ -196,7 +201,7 @@ def _found(draft: Draft, attempt: Attempt, found: Found, world: World) -> None:
         return
     counted = tracking.absent_again(attempt, draft.now_ms)
     card = world.cards[attempt.provider]
-    if not tracking.absence_proven(counted, card, attempt.created_ms, draft.now_ms):
+    if not tracking.absence_proven(counted, card, draft.now_ms):
         draft.put_attempt(counted, ())
         return
     draft.settle(IntentVerb.SUBMIT, attempt.epoch, IntentState.REFUTED, "verified absent")

@@ -24,7 +24,7 @@ def outputs_absent(draft: Draft, attempt: Attempt, world: World) -> None:
         return  # its tracking counts
     counted = tracking.absent_again(attempt, draft.now_ms)
     draft.put_attempt(counted, ())
-    if tracking.absence_proven(counted, world.cards[attempt.provider], attempt.created_ms, draft.now_ms):
+    if tracking.absence_proven(counted, world.cards[attempt.provider], draft.now_ms):
         note_delivered(draft, Delivered(epoch=attempt.epoch, problem="the provider no longer has the outputs"))
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from decimal import Decimal
 
-from placet.domain.allocations import Observation
+from placet.domain.allocations import Observation, Phase
 from placet.domain.decisions import Decision
 from placet.domain.failures import Cause, Failure
 from placet.domain.records import Artifact, Attempt, Event, EventKind, Expect, Intent, Lease, Record, Transition
@@ -21,7 +21,7 @@ from placet.domain.units import format_bytes
 from placet.domain.values import evolve
 from placet.stages import result, tracking
 from placet.stages.course import Course
-from placet.stages.delivery import Delivery
+from placet.stages.delivery import Delivery, kept
 from placet.stages.doubt import GivesUp
 from placet.stages.recovery import Again
 
@@ -40,6 +40,8 @@ class Draft:
         self.worker = worker
         self.now_ms = now_ms
         self.last_seen: Observation | None = None
+        # What the provider has just said of the current attempt.
+        self.phase: Phase | None = None
         # What was heard to stand in the way of the outputs.
         self.obstacle = ""
         self.delivered: tuple[Artifact, ...] = ()
@@ -72,13 +74,9 @@ class Draft:
     @property
     def kept_until_ms(self) -> int:
         """Until when nothing of it may be deleted: somebody may still want what was computed and not delivered."""
-        workload = self.workload
-        failure = workload.failure
-        if not (workload.final and workload.compute_done and failure is not None):
+        if not kept(self.workload):
             return 0
-        if failure.cause not in (Cause.DELIVERY, Cause.DEADLINE):
-            return 0
-        return (workload.finished_ms or self.now_ms) + UNDELIVERED_KEPT_MS
+        return (self.workload.finished_ms or self.now_ms) + UNDELIVERED_KEPT_MS
 
     def unreleased(self) -> tuple[Attempt, ...]:
         """Ended attempts that may still hold something at their provider."""
@@ -174,6 +172,12 @@ class Draft:
         self._changed_intents.add((verb, epoch))
         self.tell(EventKind.INTENT_SENT, epoch=epoch, message=str(verb))
         self._flush = True
+
+    def forget_absence(self) -> None:
+        """Another worker's reads were timed by another clock: the proof of absence begins anew."""
+        for attempt in list(self.attempts):
+            if attempt.absent_since_ms is not None and attempt.released_ms is None:
+                self.put_attempt(evolve(attempt, absent_reads=0, absent_since_ms=None), ())
 
     def flush(self) -> None:
         """Let this change survive a power cut before anything follows from it."""

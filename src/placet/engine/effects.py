@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from placet.domain.allocations import FoundOutput, Observation, Phase, Verb
-from placet.domain.errors import OutcomeUnknown, ProviderError
+from placet.domain.errors import OutcomeUnknown, ProviderError, Unavailable
 from placet.domain.records import Artifact, Attempt, Workload
 from placet.engine.facts import (
     AnswerPermit,
@@ -26,6 +26,10 @@ from placet.engine.pacing import Turns
 from placet.ports.ambient import Clock
 from placet.ports.artifacts import Artifacts
 from placet.ports.provider import Provider
+
+# A create that does not leave so soon after its intent does not leave at all: its worker stood still, and whoever has
+# taken over counts from then on how late it may take effect. Shorter than the time after which workers take over.
+SEND_WITHIN_MS = 4_000
 
 
 class Effects:
@@ -53,7 +57,7 @@ class Effects:
                 await self._cancel(effect)
                 return ()
             case Deliver():
-                return (await self._deliver(workload, effect.attempt, effect.found),)
+                return (await self.deliver(workload, effect.attempt, effect.found),)
             case Release():
                 return await self._release(workload, effect.attempt)
 
@@ -79,6 +83,10 @@ class Effects:
         epoch = effect.launch.tag.epoch
         try:
             async with self._call(effect.launch.offer.provider, Verb.SUBMIT) as provider:
+                late_ms = self._clock.now_ms() - effect.intended_ms
+                if late_ms > self._turns.longest_ms(effect.launch.offer.provider, Verb.SUBMIT) + SEND_WITHIN_MS:
+                    too_late = Unavailable(f"not sent: {late_ms} ms after its intent somebody else may own it")
+                    return SubmitAnswer(epoch=epoch, error=too_late, kept=True)
                 handle = await provider.submit(effect.launch)
         except OutcomeUnknown as error:
             return SubmitAnswer(epoch=epoch, error=error, unclear=True)
@@ -116,7 +124,8 @@ class Effects:
         except ProviderError:
             return  # the effect of a cancel is only ever believed from an observation; it is asked again
 
-    async def _deliver(self, workload: Workload, attempt: Attempt, found: Sequence[FoundOutput]) -> Delivered:
+    async def deliver(self, workload: Workload, attempt: Attempt, found: Sequence[FoundOutput]) -> Delivered:
+        """Move outputs into the artifact store; what is there already is not moved again."""
         artifacts = []
         media_types = {output.name: output.media_type for output in workload.spec.outputs}
         try:

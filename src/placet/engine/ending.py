@@ -1,5 +1,6 @@
 """Why a workload must end, attempts that are asked to, and what ended ones have left behind."""
 
+from placet.domain.allocations import Phase
 from placet.domain.failures import Cause, Failure
 from placet.domain.records import Attempt
 from placet.domain.states import Desired, IntentVerb, WorkloadState
@@ -8,9 +9,7 @@ from placet.domain.values import evolve
 from placet.engine.draft import Draft
 from placet.engine.facts import Cancel, Effect, Find, Release, Situation
 from placet.engine.rhythm import OBSERVE_EVERY_MS
-
-# The control plane ends an attempt by itself this long after its runner should have.
-RUNTIME_MARGIN_MS = 15 * SECOND_MS
+from placet.stages import limits
 
 
 def stop_failure(draft: Draft) -> Failure | None:
@@ -52,17 +51,11 @@ def stop_collecting(draft: Draft, attempt: Attempt, situation: Situation) -> lis
 
 
 def overrun(draft: Draft, attempt: Attempt) -> Failure | None:
-    """Has it run, or not started, for longer than it may?"""
-    limit_s = draft.workload.spec.constraints.runtime_s
-    start_s = draft.workload.spec.constraints.start_within_s
-    now_ms = draft.now_ms
-    if limit_s is not None and attempt.started_ms is not None:
-        end_ms = attempt.started_ms + int((limit_s + draft.workload.spec.stop_grace_s) * SECOND_MS)
-        if now_ms > end_ms + RUNTIME_MARGIN_MS:
-            return Failure(cause=Cause.TIMEOUT, message=f"longer than {limit_s} s, ended by the control plane")
-    if start_s is not None and attempt.started_ms is None and now_ms > attempt.created_ms + int(start_s * SECOND_MS):
-        return Failure(cause=Cause.START_TIMEOUT, message=f"not started within {start_s} s")
-    return None
+    """Has it had all that it may have?"""
+    spent_usd = draft.spent_usd() - attempt.cost_usd
+    return limits.exceeded(
+        attempt, draft.workload.spec, spent_usd, draft.now_ms, provisioning=draft.phase is Phase.PROVISIONING
+    )
 
 
 def release(draft: Draft, situation: Situation) -> list[Effect]:

@@ -41,12 +41,13 @@ class World:
 
 @dataclass(frozen=True, kw_only=True)
 class SubmitAnswer:
-    """How one submit ended: a handle, or what was raised instead."""
+    """How one submit ended: a handle, or what was raised instead. ``kept`` says that it was not even sent."""
 
     epoch: int
     handle: Handle | None = None
     error: ProviderError | None = None
     unclear: bool = False
+    kept: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,9 +84,10 @@ Fact = SubmitAnswer | Found | Delivered | Released | Observation | PermitRequest
 
 @dataclass(frozen=True, kw_only=True)
 class Submit:
-    """Send the launch; its intent is committed."""
+    """Send the launch; its intent, of this moment, is committed."""
 
     launch: Launch
+    intended_ms: int
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -53,6 +53,11 @@ class Turns:
         else:
             self._held_until_s.pop(place, None)
 
+    def longest_ms(self, provider: str, verb: Verb) -> int:
+        """How long a call may wait for its turn at most, if no more are open than ``submits_at_once``."""
+        limit = self._limits.get((provider, verb))
+        return 0 if limit is None else int(limit.per_s * 1000)
+
     def refused(self, provider: str, verb: Verb, error: Exception) -> None:
         """A call failed; where the provider says how long to keep quiet, the next ones of that verb do.
 

@@ -41,7 +41,7 @@ def place_next(draft: Draft, situation: Situation) -> list[Effect]:
         sender = dispatch.Sender(deployment=world.deployment, worker=world.worker, nonce=situation.nonce)
         sent = dispatch.dispatch(workload, asked.demand, plan, situation.inputs, sender, draft.now_ms)
         draft.begin_attempt(sent.attempt, sent.intent, sent.events, decision(workload, asked, offers, plan))
-        return [Submit(launch=sent.launch)]
+        return [Submit(launch=sent.launch, intended_ms=draft.now_ms)]
     if plan.fate is Fate.NOT_NOW or not len(offers):
         ends = (block.until_ms for block in asked.blocks)
         draft.wait(WAIT_CAPACITY, plan.reason, min((draft.now_ms + CAPACITY_RECHECK_MS, *ends)))

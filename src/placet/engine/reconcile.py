@@ -37,7 +37,7 @@ from placet.engine.memory import Memory
 from placet.engine.pacing import submits_at_once, with_waiting
 from placet.engine.reaper import Reaper, Sweeps
 from placet.engine.reservations import Reservations
-from placet.engine.rhythm import LOOK_AGAIN_MS
+from placet.engine.rhythm import again_ms
 from placet.ports.ambient import Clock, Ids
 from placet.ports.provider import Hints, Provider
 from placet.ports.store import Store
@@ -80,9 +80,14 @@ class Owned:
     look_ms: int | None = None
     course: Course | None = None
 
-    def busy(self, now_ms: int) -> frozenset[str]:
+    def busy(self, now_ms: int, every_ms: int) -> frozenset[str]:
         """The effects that are not back, and the looks begun so lately that once more would tell no more."""
-        lately = (name for name, begun_ms in self.looked_ms.items() if now_ms - begun_ms < LOOK_AGAIN_MS)
+        attempt = self.record.current
+        lately = (
+            name
+            for name, begun_ms in self.looked_ms.items()
+            if now_ms - begun_ms < again_ms(attempt, begun_ms, every_ms)
+        )
         return frozenset(self.under_way).union(lately)
 
 
@@ -386,7 +391,7 @@ class Reconciler:
                 facts=tuple(facts),
                 inputs=owned.inputs,
                 nonce=self._ports.ids.nonce(),
-                under_way=owned.busy(world.now_ms),
+                under_way=owned.busy(world.now_ms, world.observe_every_ms),
                 adopted=owned.adopted,
                 course=owned.course,
             )

@@ -1,31 +1,56 @@
-"""When a workload is looked at again if nothing is heard of it."""
+"""When a workload is looked at again if nothing is heard of it. What stays unclear is looked at less and less often."""
 
 from placet.domain.records import Attempt
-from placet.domain.states import AttemptState, Desired
+from placet.domain.states import AttemptState
 from placet.domain.units import SECOND_MS
 from placet.engine.draft import Draft
 from placet.engine.facts import World
+from placet.stages import limits
 
 # How often something that should be moving is looked at when nobody tells of it.
 OBSERVE_EVERY_MS = 10 * SECOND_MS
-# While an answer is outstanding (an unclear submit, a vanished allocation) looks come quickly.
+# While an answer is outstanding (an unclear submit, a vanished allocation) the first looks come quickly.
 LOOK_AGAIN_MS = 400
-RELEASE_AGAIN_MS = 2 * SECOND_MS
+# After that each pause is so long a part of the time that it has been unclear.
+PART = 4
+RELEASE_AGAIN_MS, RELEASE_MOST_MS = 2 * SECOND_MS, 60 * SECOND_MS
+
+
+def again_ms(attempt: Attempt | None, at_ms: int, every_ms: int) -> int:
+    """The pause after a look at this moment; what is clear is looked at as often as anything, every ``every_ms``."""
+    if attempt is None:
+        return LOOK_AGAIN_MS
+    since_ms = _unclear_since_ms(attempt)
+    if since_ms is None:
+        return every_ms
+    return max(LOOK_AGAIN_MS, min((at_ms - since_ms) // PART, every_ms))
+
+
+def _unclear_since_ms(attempt: Attempt) -> int | None:
+    """Since when something has been waited for that should show at any moment."""
+    if attempt.final:
+        return attempt.finished_ms
+    if attempt.absent_since_ms is not None:
+        return attempt.absent_since_ms
+    if attempt.state is AttemptState.STOPPING:
+        return attempt.stop_requested_ms
+    if attempt.handle is None or attempt.observed_ms is None:
+        return attempt.created_ms
+    return None
 
 
 def observe_due(attempt: Attempt, world: World) -> bool:
     """Is it time to look at an attempt, though nobody told of it?"""
-    if attempt.observed_ms is None:
-        return world.now_ms - attempt.created_ms >= LOOK_AGAIN_MS
-    quick = attempt.absent_reads or attempt.state is AttemptState.STOPPING
-    return world.now_ms - attempt.observed_ms >= (LOOK_AGAIN_MS if quick else world.observe_every_ms)
+    seen_ms = attempt.created_ms if attempt.observed_ms is None else attempt.observed_ms
+    return world.now_ms - seen_ms >= again_ms(attempt, seen_ms, world.observe_every_ms)
 
 
 def look_ms(draft: Draft, world: World) -> int | None:
     """When this workload is to be looked at again if nothing is heard of it."""
     workload, attempt, now_ms = draft.workload, draft.attempt, draft.now_ms
     if workload.final:
-        return now_ms + RELEASE_AGAIN_MS if draft.unreleased() else None
+        pause_ms = max(again_ms(attempt, now_ms, RELEASE_MOST_MS), RELEASE_AGAIN_MS)
+        return now_ms + pause_ms if draft.unreleased() else None
     times = []
     if workload.spec.constraints.deadline_ms is not None:
         times.append(max(workload.spec.constraints.deadline_ms, now_ms + LOOK_AGAIN_MS))
@@ -36,13 +61,9 @@ def look_ms(draft: Draft, world: World) -> int | None:
         return min(times)
     if draft.unreleased():
         times.append(now_ms + world.observe_every_ms)
-    quick = attempt.state in (AttemptState.UNKNOWN, AttemptState.STOPPING, AttemptState.INTENDED)
-    times.append(now_ms + (LOOK_AGAIN_MS if quick or attempt.absent_reads else world.observe_every_ms))
-    if attempt.handle is None or attempt.desired is Desired.STOP:
-        times.append(now_ms + LOOK_AGAIN_MS)
+    times.append(now_ms + again_ms(attempt, now_ms, world.observe_every_ms))
     if draft.course is not None:
         times.append(max(draft.course.look_ms, now_ms + LOOK_AGAIN_MS))
-    start_s = workload.spec.constraints.start_within_s
-    if start_s is not None and attempt.started_ms is None:
-        times.append(max(attempt.created_ms + int(start_s * SECOND_MS) + 1, now_ms + LOOK_AGAIN_MS))
+    for at_ms in limits.look_ms(attempt, workload.spec, draft.spent_usd() - attempt.cost_usd):
+        times.append(max(at_ms, now_ms + LOOK_AGAIN_MS))
     return min(times)

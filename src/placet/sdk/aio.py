@@ -207,6 +207,10 @@ class AsyncClient:
 
     # Changing
 
+    async def redeliver(self, workload_id: str) -> api.WorkloadView:
+        """Deliver what was computed and not delivered. Nothing is run again; repeating it changes nothing."""
+        return await self._transport.send(calls.redeliver(workload_id))
+
     async def doubt(self, workload_id: str) -> DoubtView:
         """Is it unclear whether the current attempt runs, and what would going on without it cost?"""
         return await self._transport.send(calls.doubt(workload_id))

@@ -195,6 +195,11 @@ def calibration(limit: int = 1000, points: bool = False) -> Call[CalibrationView
     return Call(request=Request(method="GET", path="/v1/calibration", query=query), read=_as(CalibrationView))
 
 
+def redeliver(workload_id: str) -> Call[api.WorkloadView]:
+    """Deliver what was computed and not delivered."""
+    return Call(request=Request(method="POST", path=f"{_path(workload_id)}/redeliver"), read=_as(api.WorkloadView))
+
+
 def doubt(workload_id: str) -> Call[DoubtView]:
     """Is it unclear whether the current attempt runs?"""
     return Call(request=_one(workload_id, "/doubt"), read=_as(DoubtView))

@@ -209,6 +209,10 @@ class Client:
 
     # Changing
 
+    def redeliver(self, workload_id: str) -> api.WorkloadView:
+        """Deliver what was computed and not delivered. Nothing is run again; repeating it changes nothing."""
+        return self._transport.send(calls.redeliver(workload_id))
+
     def doubt(self, workload_id: str) -> DoubtView:
         """Is it unclear whether the current attempt runs, and what would going on without it cost?"""
         return self._transport.send(calls.doubt(workload_id))

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from placet.engine.intake import Intake
 from placet.engine.orphans import Orphans
 from placet.engine.queries import Queries
+from placet.engine.redelivering import Redelivering
 from placet.engine.resolving import Resolving
 from placet.ports.ambient import Clock, Ids
 from placet.ports.store import Store
@@ -33,6 +34,7 @@ class Doors:
     queries: Queries
     orphans: Orphans
     resolving: Resolving
+    redelivering: Redelivering
     store: Store
     clock: Clock
     ids: Ids

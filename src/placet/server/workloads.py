@@ -12,6 +12,7 @@ from placet.contract.parse import Parsed
 from placet.domain.records import Record, WorkloadFilter
 from placet.domain.states import WorkloadState
 from placet.engine.intake import Conflict, NotFinal, Refused, Submission, Submitted
+from placet.engine.redelivering import NotDelivered, NothingToDeliver, Redelivered
 from placet.server import forecasts, mapping, problems
 from placet.server.asking import Asked, asked
 from placet.server.documents import SPEC_BODY, read_spec
@@ -79,6 +80,7 @@ class Workloads:
             Route(door=ACCOUNT, endpoint=self.account),
             Route(door=RESULT, endpoint=self.result),
             Route(door=CANCEL, endpoint=self.cancel),
+            Route(door=REDELIVER, endpoint=self.redeliver),
             Route(door=RETRY, endpoint=self.retry),
         )
 
@@ -177,6 +179,20 @@ class Workloads:
         if outcome is None:
             raise no_workload()
         return reply(mapping.cancelled(outcome))
+
+    async def redeliver(self, request: Request) -> Response:
+        """Deliver what was computed and not delivered. Nothing is run again; repeating it changes nothing."""
+        tenant, workload_id = principal_of(request).tenant, workload_id_of(request)
+        outcome = await self._doors.redelivering.redeliver(tenant, workload_id, actor_of(request))
+        match outcome:
+            case None:
+                raise no_workload()
+            case NothingToDeliver():
+                raise problems.Refusal(problems.NOTHING_TO_DELIVER, detail=outcome.reason)
+            case NotDelivered():
+                raise problems.Refusal(problems.NOT_DELIVERED, detail=outcome.problem)
+            case Redelivered():
+                return reply(mapping.workload(await self._record(request)))
 
     async def retry(self, request: Request) -> Response:
         """Submit the spec of an ended workload again: a new workload that names the old one."""
@@ -323,6 +339,15 @@ CANCEL = Door(
     reply=api.CancelView,
     refusals=ABSENT,
 )
+REDELIVER = Door(
+    method="POST",
+    path=ONE + "/redeliver",
+    summary="Deliver what was computed and not delivered.",
+    scope=Scope.SUBMIT,
+    repeat=Repeat.SAME,
+    reply=api.WorkloadView,
+    refusals=(*ABSENT, problems.NOTHING_TO_DELIVER, problems.NOT_DELIVERED),
+)
 RETRY = Door(
     method="POST",
     path=ONE + "/retry",
@@ -334,4 +359,4 @@ RETRY = Door(
     refusals=(*ABSENT, problems.NOT_FINAL, *KEYED),
     extra={"parameters": [_KEY_PARAMETER]},
 )
-DOORS = (SUBMIT, ESTIMATE, SIZE, LIST, GET, ATTEMPTS, ACCOUNT, RESULT, CANCEL, RETRY)
+DOORS = (SUBMIT, ESTIMATE, SIZE, LIST, GET, ATTEMPTS, ACCOUNT, RESULT, CANCEL, REDELIVER, RETRY)

@@ -8,7 +8,7 @@ from placet.domain.failures import RetrySafety
 from placet.domain.records import Attempt, Event, EventKind, Record
 from placet.domain.states import ATTEMPT_LIVE, AttemptState, DeliveryState, WorkloadState
 from placet.domain.units import format_duration_ms
-from placet.stages import doubt
+from placet.stages import delivery, doubt
 
 # After this long without a positive sign, what was last seen is no longer taken for what is.
 FRESH_MS = 90_000
@@ -104,7 +104,9 @@ def _accepted(view: _View) -> Answer:
 
 
 def _fresh(view: _View, attempt: Attempt) -> bool:
-    return attempt.observed_ms is not None and view.now_ms - attempt.observed_ms <= FRESH_MS
+    looked_ms = attempt.observed_ms if attempt.unseen_since_ms is None else attempt.unseen_since_ms
+    seen_ms = max(looked_ms or 0, attempt.permit_ms or 0)  # a runner that asks for its permit is there
+    return view.now_ms - seen_ms <= FRESH_MS
 
 
 def _secured(view: _View) -> Answer:
@@ -112,7 +114,13 @@ def _secured(view: _View) -> Answer:
     events = view.seqs(EventKind.ATTEMPT_MOVED, EventKind.PERMIT_GRANTED, EventKind.INTENT_SENT)
     if attempt is None or attempt.state is _A.REFUSED:
         return view.answer(question, Truth.NO, "nothing is allocated", events)
-    if attempt.state in _SECURED or attempt.permit_ms is not None:
+    if not attempt.final and attempt.absent_reads:
+        why = f"absent in {attempt.absent_reads} reads; that is not yet a proof"
+        return view.answer(question, Truth.UNKNOWN, why, events, attempt.provider)
+    secured = attempt.state in _SECURED or attempt.permit_ms is not None
+    if secured and not attempt.final and not _fresh(view, attempt):
+        return view.answer(question, Truth.UNKNOWN, f"no fresh sign; the attempt is {attempt.state}", events)
+    if secured:
         return view.answer(
             question, Truth.YES, f"the allocation was seen; the attempt is {attempt.state}", events, attempt.provider
         )
@@ -211,6 +219,8 @@ def _advice(view: _View) -> tuple[Advice, str]:
     workload = view.record.workload
     if workload.state is WorkloadState.SUCCEEDED:
         return Advice.NOTHING, "it is done"
+    if delivery.kept(workload) and view.attempt is not None and view.attempt.released_ms is None:
+        return Advice.REDELIVER, "it was computed, and its outputs are kept where they are: `placet redeliver`"
     if workload.final:
         failure = workload.failure
         if failure is not None and failure.meaning.retry is RetrySafety.POINTLESS:

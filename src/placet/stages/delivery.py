@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 from placet.domain.allocations import FoundOutput, Observation
+from placet.domain.failures import Cause
+from placet.domain.records import Workload
 from placet.domain.spec import Output, Spec
 from placet.domain.states import DeliveryState
 
@@ -15,6 +17,14 @@ class Delivery:
     found: tuple[FoundOutput, ...]
     missing: tuple[str, ...]
     missing_required: tuple[str, ...]
+
+
+def kept(workload: Workload) -> bool:
+    """Is what an ended workload computed kept for a while, because it was not delivered and may still be?"""
+    failure = workload.failure
+    if not (workload.final and workload.compute_done and failure is not None):
+        return False
+    return failure.cause in (Cause.DELIVERY, Cause.DEADLINE) and workload.delivery is not DeliveryState.COMPLETE
 
 
 def deliver(spec: Spec, seen: Observation) -> Delivery:

@@ -202,17 +202,20 @@ def _lost(attempt: Attempt, actor: str, now_ms: int) -> Tracked:
     return Tracked(attempt=then.attempt, events=(*events, *then.events))
 
 
-def absence_proven(attempt: Attempt, card: ContractCard, newest_send_ms: int, now_ms: int) -> bool:
-    """The absence rule: enough negative reads over enough time, and no create can still take effect or be invisible.
+def absence_proven(attempt: Attempt, card: ContractCard, now_ms: int) -> bool:
+    """The absence rule: enough negative reads, over as long as something could have been hidden from all of them.
 
-    Where nobody knows how late a create may land (``late_create_s`` is ``None``), absence is proven only of what was
-    there once: its create has landed.
+    What certainly came to be may be invisible at any time for as long as the card says; a create whose outcome is not
+    known may besides take effect late. Where nobody knows how late, absence is never proven. Only the time between
+    reads of one worker counts, so that no two clocks are compared.
     """
-    late_s = 0.0 if attempt.handle is not None else card.late_create_s
-    if late_s is None or attempt.absent_since_ms is None or attempt.absent_reads < ABSENT_READS:
+    if attempt.absent_since_ms is None or attempt.absent_reads < ABSENT_READS:
         return False
-    settled_ms = newest_send_ms + int((late_s + card.visibility_s) * 1000)
-    return now_ms >= settled_ms and now_ms - attempt.absent_since_ms >= int(ABSENT_SPAN_S * 1000)
+    came_to_be = attempt.handle is not None or attempt.permit_ms is not None
+    if card.late_create_s is None and not came_to_be:
+        return False
+    hidden_s = card.visibility_s + (0.0 if came_to_be else card.late_create_s or 0.0)
+    return now_ms - attempt.absent_since_ms >= int(max(hidden_s, ABSENT_SPAN_S) * 1000)
 
 
 def leftovers_absent(attempt: Attempt, card: ContractCard, now_ms: int) -> bool:
@@ -222,7 +225,7 @@ def leftovers_absent(attempt: Attempt, card: ContractCard, now_ms: int) -> bool:
     is refused its permit, and found in the provider's own list.
     """
     late_s = card.late_create_s if card.late_create_s is not None else LATE_UNKNOWN_S
-    return absence_proven(attempt, evolve(card, late_create_s=late_s), attempt.created_ms, now_ms)
+    return absence_proven(attempt, evolve(card, late_create_s=late_s), now_ms)
 
 
 def absent_again(attempt: Attempt, now_ms: int) -> Attempt:
@@ -236,8 +239,7 @@ def absent_again(attempt: Attempt, now_ms: int) -> Attempt:
 
 def _absent(attempt: Attempt, seen: Observation, card: ContractCard, actor: str, now_ms: int) -> Tracked:
     counted = absent_again(attempt, now_ms)
-    newest_send_ms = attempt.submitted_ms or attempt.created_ms
-    if not absence_proven(counted, card, newest_send_ms, now_ms):
+    if not absence_proven(counted, card, now_ms):
         return Tracked(attempt=counted)
     if counted.state is AttemptState.STOPPING:
         return moved(counted, AttemptState.STOPPED, actor=actor, now_ms=now_ms, message="verified absent")

@@ -47,7 +47,7 @@ def test_acceptance_has_evidence_and_age() -> None:
 def test_secured_and_started_follow_the_evidence(
     state: AttemptState, permit: int | None, started: int | None, secured: Truth, was_started: Truth
 ) -> None:
-    attempt = replace(ATTEMPT, state=state, permit_ms=permit, started_ms=started)
+    attempt = replace(ATTEMPT, state=state, permit_ms=permit, started_ms=started, observed_ms=NOW_MS - 1000)
     told = ask(replace(WORKLOAD, state=W.PLACING, epoch=1), attempt)
     assert truth(told, Question.CAPACITY_SECURED) is secured
     assert truth(told, Question.STARTED) is was_started
@@ -71,6 +71,22 @@ def test_absence_is_told_as_doubt_not_as_loss() -> None:
     doubted = replace(ATTEMPT, state=A.SUBMITTED, absent_reads=2, observed_ms=NOW_MS)
     told = ask(replace(WORKLOAD, state=W.PLACING, epoch=1), doubted)
     assert truth(told, Question.STILL_QUEUED) is Truth.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    "doubt",
+    [
+        {"absent_reads": 1},
+        {"observed_ms": NOW_MS - 91_000, "permit_ms": NOW_MS - 10**6},
+        {"unseen_since_ms": NOW_MS - 91_000, "permit_ms": 1},
+    ],
+    ids=["absent", "old", "unreachable"],
+)
+def test_capacity_that_was_not_seen_lately_is_not_called_secured(doubt: dict[str, int]) -> None:
+    attempt = replace(ATTEMPT, state=A.RUNNING, observed_ms=NOW_MS, permit_ms=NOW_MS, started_ms=NOW_MS)
+    running = replace(WORKLOAD, state=W.RUNNING, epoch=1)
+    assert truth(ask(running, attempt), Question.CAPACITY_SECURED) is Truth.YES
+    assert truth(ask(running, replace(attempt, **doubt)), Question.CAPACITY_SECURED) is Truth.UNKNOWN
 
 
 def test_computed_but_not_delivered_is_told() -> None:

@@ -122,15 +122,29 @@ def test_one_absent_read_is_no_loss_and_a_sign_of_life_clears_it() -> None:
     assert after(doubted, SEEN).absent_reads == 0
 
 
-def test_absence_needs_reads_span_and_settled_creates() -> None:
-    doubted = ATTEMPT
-    for _ in range(3):
-        doubted = absent_again(doubted, NOW_MS)
-    assert not absence_proven(doubted, CARD, NOW_MS, NOW_MS)
-    assert not absence_proven(doubted, CARD, NOW_MS + 900, NOW_MS + 1200)
-    assert absence_proven(doubted, CARD, NOW_MS, NOW_MS + 1200)
-    assert not absence_proven(doubted, replace(CARD, late_create_s=None), NOW_MS, NOW_MS + 10**9)
-    assert not absence_proven(replace(doubted, absent_reads=2), CARD, NOW_MS, NOW_MS + 1200)
+def doubted(attempt: Attempt, reads: int = 3) -> Attempt:
+    for _ in range(reads):
+        attempt = absent_again(attempt, NOW_MS)
+    return attempt
+
+
+def test_absence_needs_reads_and_as_long_as_a_create_may_be_late_and_hidden() -> None:
+    card = replace(CARD, late_create_s=20.0, visibility_s=5.0)
+    unheard = doubted(ATTEMPT)
+    assert not absence_proven(unheard, card, NOW_MS + 24_900)
+    assert absence_proven(unheard, card, NOW_MS + 25_000)
+    assert not absence_proven(unheard, replace(card, late_create_s=None), NOW_MS + 10**9)
+    assert not absence_proven(doubted(ATTEMPT, 2), card, NOW_MS + 25_000)
+    assert not absence_proven(unheard, replace(CARD, late_create_s=0.0), NOW_MS + 900), "a moment is no span"
+
+
+def test_what_came_to_be_is_gone_after_it_was_not_seen_for_as_long_as_it_may_be_hidden() -> None:
+    """However late creates may land: this one has. And it may be hidden at any time, not only when it is new."""
+    card = replace(CARD, late_create_s=None, visibility_s=60.0)
+    handle = Handle(provider="somewhere", key=ATTEMPT.key, native_id="n", created_ms=NOW_MS - 10**7)
+    for known in (replace(ATTEMPT, handle=handle), replace(ATTEMPT, permit_ms=NOW_MS - 10**7)):
+        assert not absence_proven(doubted(known), card, NOW_MS + 59_000)
+        assert absence_proven(doubted(known), card, NOW_MS + 60_000)
 
 
 def test_an_asked_stop_ends_as_stopped_and_keeps_its_reason() -> None:
@@ -174,6 +188,6 @@ def test_what_was_there_once_can_be_proven_gone_where_nobody_knows_how_late_a_cr
     card = replace(CARD, late_create_s=None)
     gone = replace(ATTEMPT, absent_reads=9, absent_since_ms=NOW_MS)
     later_ms = NOW_MS + 10**9
-    assert not absence_proven(gone, card, NOW_MS, later_ms)
+    assert not absence_proven(gone, card, later_ms)
     handle = Handle(provider="somewhere", key=gone.key, native_id="n", created_ms=NOW_MS)
-    assert absence_proven(replace(gone, handle=handle), card, NOW_MS, later_ms)
+    assert absence_proven(replace(gone, handle=handle), card, later_ms)

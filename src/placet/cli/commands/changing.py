@@ -82,6 +82,18 @@ def retry(context: typer.Context, workload: Id, key: Key = None) -> int:
     return Exit.OK
 
 
+def redeliver(context: typer.Context, workload: Id) -> int:
+    """Deliver what a workload computed and could not deliver. Nothing is run again."""
+    output = Output(context.obj)
+    with client(context.obj) as server:
+        view = server.redeliver(resolve(server, workload))
+    if output.json:
+        output.document(view.model_dump(by_alias=True))
+    else:
+        output.say(f"{view.id}: delivery is {view.delivery}; `placet artifacts ls {view.id}` lists its outputs")
+    return Exit.OK
+
+
 def resolve_doubt(
     context: typer.Context,
     workload: Id,

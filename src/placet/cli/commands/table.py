@@ -51,6 +51,7 @@ COMMANDS = (
     Command("wait", changing.wait, RUN),
     Command("cancel", changing.cancel, RUN),
     Command("retry", changing.retry, RUN),
+    Command("redeliver", changing.redeliver, RUN),
     Command("resolve", changing.resolve_doubt, RUN),
     Command("ls", looking.ls, LOOK),
     Command("show", looking.show, LOOK),

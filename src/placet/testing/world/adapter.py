@@ -199,6 +199,8 @@ class Adapter:
     async def cancel(self, handle: Handle, grace_s: float) -> None:
         del grace_s
         machine = self._cloud.machines.get(handle.native_id)
+        if machine is not None and machine.stop_asked_s is None:
+            machine.stop_asked_s = self._cloud.loop.time()
 
         def stop() -> None:
             if machine is None or not machine.live:

@@ -49,6 +49,7 @@ class Machine:
     code_s: float | None = None
     ended_s: float | None = None
     deleted_s: float | None = None
+    stop_asked_s: float | None = None
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     heard: asyncio.Event = field(default_factory=asyncio.Event)
     life: "asyncio.Task[None] | None" = None
@@ -83,9 +84,9 @@ class Machine:
         )
 
     def cost_usd(self, now_s: float) -> Decimal:
-        """What the provider asks for it so far."""
+        """What the provider asks for it so far, until we first asked it to stop: then it is in its hands."""
         offer = self.launch.offer
-        until_s = min(each for each in (self.ended_s, self.deleted_s, now_s) if each is not None)
+        until_s = min(each for each in (self.ended_s, self.deleted_s, self.stop_asked_s, now_s) if each is not None)
         quanta = (Decimal(repr(until_s - self.landed_s)) / offer.billing_quantum_s).to_integral_value(ROUND_CEILING)
         return offer.price_usd_per_hour * quanta * offer.billing_quantum_s / 3600
 

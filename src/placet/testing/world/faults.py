@@ -14,6 +14,7 @@ class Faults:
         self._odds = {name: min(FAULTS[name] * strength, CERTAIN) for name, strength in options.faults.items()}
         self._streams = streams
         self._trace = trace
+        self.kinds = frozenset(self._odds)
         self.on = True
 
     def hit(self, name: str) -> bool:
