@@ -92,7 +92,8 @@ def write_skeleton(tree: Path) -> None:
     """The packages, and the modules that contracts speak of, all empty."""
     for name in ("", "adapters", *PACKAGES):
         write(tree, f"{name}.__init__" if name else "__init__", "")
-    for module in ("app", "config", "engine.apply", "engine.intake", "engine.reconcile"):
+    doors = ("apply", "intake", "reconcile", "redelivering", "resolving")
+    for module in ("app", "config", *(f"engine.{door}" for door in doors)):
         write(tree, module, "")
 
 
