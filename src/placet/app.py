@@ -115,16 +115,7 @@ async def open_app(settings: Settings) -> App:
     artifacts = FileArtifacts(settings.artifacts)
     inputs = LocalInputs(settings.storage)
     models = ModelCatalog(hub=HUB if settings.models.hub else None)
-    providers: dict[str, Provider] = {}
-    if settings.local.enabled:
-        local = local_provider(settings, clock)
-        providers[local.name] = local
-    if settings.providers.simulated.enabled:
-        from placet.adapters.providers.simulated import simulated_provider  # few servers rehearse
-
-        simulated = simulated_provider(settings.providers.simulated, settings.simulated_folder, clock)
-        providers[simulated.name] = simulated
-
+    providers = {name: make() for name, make in provider_makers(settings).items()}
     catalogs = Catalogs(_sources(settings, clock.now_ms()), clock, chance)
     market = Market(providers, catalogs, _own_terms(settings))
 
@@ -174,6 +165,20 @@ async def open_app(settings: Settings) -> App:
         reconciler=reconciler,
         catalogs=catalogs,
     )
+
+
+def provider_makers(settings: Settings) -> dict[str, Callable[[], Provider]]:
+    """How to make each provider that the settings switch on; making one has no effects."""
+    clock = SystemClock()
+    makers: dict[str, Callable[[], Provider]] = {}
+    if settings.local.enabled:
+        makers["local"] = lambda: local_provider(settings, clock)
+    if settings.providers.simulated.enabled:
+        from placet.adapters.providers.simulated import simulated_provider  # few servers rehearse
+
+        section, folder = settings.providers.simulated, settings.simulated_folder
+        makers["simulated"] = lambda: simulated_provider(section, folder, clock)
+    return makers
 
 
 async def _connect(reconciler: Reconciler, queries: Queries, store: Store, providers: Mapping[str, Provider]) -> None:
