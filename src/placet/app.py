@@ -20,7 +20,7 @@ from placet.adapters.store import make_store, migrate
 from placet.config import PrivateSettings, Settings
 from placet.contract.canonical import body_digest, spec_digest
 from placet.contract.support import unsupported
-from placet.domain.errors import StoreError, StoreFull
+from placet.domain.errors import ProviderError, StoreError, StoreFull
 from placet.domain.listings import Listing
 from placet.domain.offers import Trust
 from placet.domain.problems import Problem
@@ -37,6 +37,7 @@ from placet.engine.reconcile import Ports, ReconcileOptions, Reconciler
 from placet.engine.redelivering import Redelivering
 from placet.engine.resolving import Resolving
 from placet.engine.timekeeping import StoreClock
+from placet.failpoints import Point, around
 from placet.ports.catalog import Bounds, Catalog
 from placet.ports.provider import Provider
 from placet.ports.store import Store
@@ -116,16 +117,7 @@ async def open_app(settings: Settings) -> App:
     artifacts = FileArtifacts(settings.artifacts)
     inputs = LocalInputs(settings.storage)
     models = ModelCatalog(hub=HUB if settings.models.hub else None)
-    providers: dict[str, Provider] = {}
-    if settings.local.enabled:
-        local = local_provider(settings, clock)
-        providers[local.name] = local
-    if settings.providers.simulated.enabled:
-        from placet.adapters.providers.simulated import simulated_provider  # few servers rehearse
-
-        simulated = simulated_provider(settings.providers.simulated, settings.simulated_folder, clock)
-        providers[simulated.name] = simulated
-
+    providers = {name: make() for name, make in provider_makers(settings).items()}
     catalogs = Catalogs(_sources(settings, clock.now_ms()), clock, chance)
     market = Market(providers, catalogs, _own_terms(settings))
 
@@ -176,6 +168,20 @@ async def open_app(settings: Settings) -> App:
         reconciler=reconciler,
         catalogs=catalogs,
     )
+
+
+def provider_makers(settings: Settings) -> dict[str, Callable[[], Provider]]:
+    """How to make each provider that the settings switch on; making one has no effects."""
+    clock = SystemClock()
+    makers: dict[str, Callable[[], Provider]] = {}
+    if settings.local.enabled:
+        makers["local"] = lambda: local_provider(settings, clock)
+    if settings.providers.simulated.enabled:
+        from placet.adapters.providers.simulated import simulated_provider  # few servers rehearse
+
+        section, folder = settings.providers.simulated, settings.simulated_folder
+        makers["simulated"] = lambda: simulated_provider(section, folder, clock)
+    return makers
 
 
 async def _connect(reconciler: Reconciler, queries: Queries, store: Store, providers: Mapping[str, Provider]) -> None:
@@ -337,7 +343,8 @@ def serve_embedded(settings: Settings) -> Iterator[Path]:
 def migrate_database(settings: Settings) -> None:
     """Bring the database to the version of this Placet. Raises ``SchemaMismatch`` when it is newer."""
     settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    migrate(settings.database)
+    with around(Point.MIGRATION):
+        migrate(settings.database)
 
 
 async def _serve(settings: Settings, serving: Serving, listening: Listening, closing: asyncio.Event) -> None:
@@ -378,6 +385,8 @@ async def _connected(settings: Settings) -> App:
         raise CannotServe("no space left on the disk of the database: free some in the data folder") from error
     except (StoreError, ValueError) as error:
         raise CannotServe(f"the database cannot be used: {error}") from error
+    except ProviderError as error:
+        raise CannotServe(f"a provider cannot be used: {error}") from error
 
 
 async def _succeed(reconciler: Reconciler, note: Path) -> None:
@@ -385,7 +394,8 @@ async def _succeed(reconciler: Reconciler, note: Path) -> None:
     last = await asyncio.to_thread(lambda: note.read_text() if note.exists() else "")
     if last:
         await reconciler.succeed(last)
-    await asyncio.to_thread(note.write_text, reconciler.worker)
+    with around(Point.WORKER_NOTE):
+        await asyncio.to_thread(note.write_text, reconciler.worker)
 
 
 def _doors(app: App, closing: asyncio.Event) -> Doors:

@@ -1,61 +1,66 @@
 """The simulated provider keeps the laws of a provider, those about faults included."""
 
-import json
 from collections.abc import AsyncIterator
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from placet.adapters.ambient import SystemClock
-from placet.adapters.providers.simulated import Behaviour as How
 from placet.adapters.providers.simulated import SimulatedOptions, SimulatedProvider
 from placet.adapters.providers.simulated.behaviour import look
+from placet.adapters.providers.simulated.offers import Row
 from placet.domain.allocations import Launch
 from placet.domain.offers import Offer
 from placet.domain.spec import Runtime, RuntimeKind, Spec
 from placet.domain.values import evolve
 from placet.ports.provider import Provider
-from placet.testing.conformance.provider import Behaviour, Listener, ProviderBench, ProviderContract
+from placet.testing.conformance.provider import Behaviour, Fault, Listener, ProviderBench, ProviderContract
 from tests.support.local import launch_of, resources
 
-STATED = {
-    Behaviour.SUCCEED: {"runtime_seconds": "0"},
-    Behaviour.EXIT_3: {"runtime_seconds": "0", "exit_code": 3},
-    Behaviour.HOLD: {"runtime_seconds": "600"},
-    Behaviour.TALK: {"runtime_seconds": "0", "log": "one\ntwo\nthree\n"},
-    Behaviour.MISSING: {"start_fails": True},
-}
 PROCESS = Runtime(kind=RuntimeKind.PROCESS, command=("work",))
+CPU = Offer(id="simulated-eu-cpu", provider="simulated", price_usd_per_hour=Decimal("0.24"))
 
 
 class SimulatedBench(ProviderBench):
     """What is true is asked of the cloud's file, through another pair of eyes than the provider's."""
 
     def __init__(self, folder: Path) -> None:
-        self._options = SimulatedOptions(folder=folder, behaviour=How(startup_s=0.02))
+        self._options = SimulatedOptions(folder=folder)
         self.opened: list[SimulatedProvider] = []
 
     async def connect(self, listener: Listener) -> Provider:
-        provider = SimulatedProvider(self._options, SystemClock())
+        return await self._connected(self._options, listener)
+
+    async def _connected(self, options: SimulatedOptions, listener: Listener) -> Provider:
+        provider = SimulatedProvider(options, SystemClock())
         listener.provider = provider
         await provider.open(listener.hints)
         self.opened.append(provider)
         return provider
 
     def launch(self, behaviour: Behaviour, key: str) -> Launch:
-        return self.stating(key, **STATED[behaviour])
+        return self._playing(behaviour, key)
 
-    def stating(self, key: str, **options: object) -> Launch:
-        """A launch whose spec states these options."""
-        spec = Spec(runtime=PROCESS, provider_options=(("simulated", json.dumps(options)),))
-        return evolve(launch_of(spec, key), offer=Offer(id="simulated-eu-cpu", provider="simulated"))
+    def faulty(self, fault: Fault, key: str) -> Launch | None:
+        return self._playing(fault, key)
+
+    async def priced_zero(self, listener: Listener) -> Provider | None:
+        free = Row(id="free", region="simulated-eu", cpu_cores=1, memory_gb=1, price="0", machines=1)
+        return await self._connected(evolve(self._options, rows=(*self._options.rows, free)), listener)
+
+    def _playing(self, what: str, key: str) -> Launch:
+        launch = evolve(launch_of(Spec(runtime=PROCESS), key), offer=CPU)
+        played = SimulatedProvider(self._options, SystemClock()).rehearsed(launch, what)
+        assert played is not None, f"{what} cannot be played"
+        return played
 
     def impossible(self, key: str) -> Launch:
         return evolve(self.launch(Behaviour.SUCCEED, key), offer=Offer(id="no-such-machine", provider="simulated"))
 
     def oversized(self, key: str) -> Launch:
         launch = launch_of(Spec(runtime=PROCESS, resources=resources(memory_bytes=10**15)), key)
-        return evolve(launch, offer=Offer(id="simulated-eu-cpu", provider="simulated"))
+        return evolve(launch, offer=CPU)
 
     async def started(self, key: str) -> int:
         machine = self.opened[0]._cloud.machines().get(key)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -67,3 +68,76 @@ def test_a_provider_that_is_not_there_is_told_with_those_that_are(shell: Shell) 
     assert code == 7
     assert "there is no provider 'elsewhere'" in err
     assert "these are set up: local" in err
+
+
+@pytest.fixture
+def rehearsing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    """A machine without a server, on which the simulated provider is switched on."""
+    settings = tmp_path / "placet.toml"
+    settings.write_text("[local]\nsupervisor_idle_seconds = 1\n[providers.simulated]\nenabled = true\n")
+    monkeypatch.setenv("PLACET_CONFIG", str(settings))
+    monkeypatch.setenv("PLACET_DATA_DIR", str(tmp_path / "data"))
+    return Shell(capsys)
+
+
+def test_the_laws_are_tried_on_a_provider_one_line_each(rehearsing: Shell, tmp_path: Path) -> None:
+    code, out, err = rehearsing("provider", "test", "simulated", "--law", "a-l*")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[-1].startswith("simulated: 5 kept; at most $")
+    assert [line.split()[0] for line in lines[:-1]] == ["kept"] * 5
+    assert "a-lost-reply-is-found-out: where the reply was lost" in out
+    facts = [json.loads(line) for line in (tmp_path / "data" / "simulated" / "journal").read_text().splitlines()]
+    assert {fact["key"] for fact in facts if fact["what"] == "order"} == {
+        fact["key"] for fact in facts if fact["what"] == "delete"
+    }, "nothing is left behind"
+
+
+def test_scripts_get_a_document_for_each_law_and_one_in_the_end(rehearsing: Shell) -> None:
+    code, out, _ = rehearsing("provider", "test", "simulated", "--law", "logs-*", "--json")
+    *laws, last = [json.loads(line) for line in out.splitlines()]
+    assert code == 0
+    assert [(law["law"], law["verdict"]) for law in laws] == [
+        ("logs-neither-lose-nor-repeat", "kept"),
+        ("logs-of-what-is-not-there", "kept"),
+    ]
+    assert last["provider"] == "simulated"
+    assert (last["summary"]["kept"], last["summary"]["left"], last["summary"]["conforms"]) == (2, [], True)
+
+
+def test_what_may_cost_more_is_not_tried_and_that_is_no_success(rehearsing: Shell) -> None:
+    code, out, _ = rehearsing("provider", "test", "simulated", "--law", "logs-*", "--max-cost", "0.001")
+    assert code == 1
+    assert out.startswith("not tried ")
+    assert "it may cost 0.0100 USD, and 0.0010 are left" in out
+    assert "1 kept, 1 not tried; at most $0.00" in out
+
+
+def test_what_has_no_faults_to_offer_says_so(rehearsing: Shell) -> None:
+    code, out, _ = rehearsing("provider", "test", "local", "--law", "a-lost-*")
+    assert code == 0
+    assert "(not applicable: no fault injection: lost reply)" in out
+    assert "4 not applicable" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (("elsewhere",), 7, "these are switched on: local, simulated"),
+        (("simulated", "--max-cost", "much"), 2, "--max-cost: 'much' is not an amount"),
+        (("simulated", "--max-cost", "-1"), 2, "is not an amount"),
+        (("simulated", "--law", "no-such-law"), 2, "no law is named 'no-such-law'"),
+    ],
+)
+def test_what_cannot_be_tried_is_told(rehearsing: Shell, arguments: tuple[str, ...], code: int, told: str) -> None:
+    ended, out, err = rehearsing("provider", "test", *arguments)
+    assert (ended, out) == (code, "")
+    assert told in err
+
+
+def test_a_provider_that_does_not_come_up_is_told_without_a_traceback(rehearsing: Shell, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "simulated").write_text("in the way")
+    code, out, err = rehearsing("provider", "test", "simulated")
+    assert (code, out) == (7, "")
+    assert "cannot be tried: its folder cannot be used" in err

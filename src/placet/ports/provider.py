@@ -21,6 +21,16 @@ class Hints:
     capacity: Callable[[], None]
 
 
+class Rehearsing(Protocol):
+    """What an adapter may offer besides, where its programs and its faults can be told what to do."""
+
+    def rehearsed(self, launch: Launch, what: str) -> Launch | None:
+        """The launch so changed that it behaves so, or meets that fault; ``None`` where it cannot.
+
+        The words are those of ``placet.testing.conformance.provider_bench``: ``Behaviour`` and ``Fault``.
+        """
+
+
 class Provider(Protocol):
     """Seven verbs, a contract card, and hints."""
 

@@ -12,12 +12,14 @@ from placet.domain.allocations import (
     Launch,
     LogChunk,
     LogSeal,
+    Naming,
     Observation,
     PermitRequest,
     Phase,
+    PriceEcho,
     Usage,
 )
-from placet.domain.errors import AuthFailed, NoCapacity, OutcomeUnknown, Unavailable
+from placet.domain.errors import AuthFailed, InvalidRequest, NoCapacity, OutcomeUnknown, Unavailable
 from placet.domain.failures import Cause
 from placet.domain.offers import Availability, Free, Offer
 from placet.ports.ambient import Clock
@@ -25,6 +27,15 @@ from placet.ports.provider import Hints
 
 CARD = ContractCard(
     identity="unique_name",
+    naming=Naming(unique=True, checks_parameters=True, searchable=True),
+    states=(
+        ("waiting", Phase.AWAITING_PERMIT),
+        ("running", Phase.RUNNING),
+        ("collecting", Phase.COLLECTING),
+        ("ended", Phase.ENDED),
+    ),
+    exit_code_reliable=True,
+    price_echo=PriceEcho.CREATE_REPLY,
     visibility_s=0.0,
     late_create_s=0.5,
     bound_to_place=False,
@@ -57,6 +68,7 @@ class Script:
     usage: Usage = NO_USAGE
     refuse: bool = False
     deny: bool = False
+    invalid: bool = False
     lose_reply: bool = False
     lose_request: bool = False
 
@@ -94,6 +106,7 @@ class ScriptedProvider:
         self.name = "scripted"
         self.card = CARD
         self.deaf: set[str] = set()
+        self._never: set[str] = set()
 
     async def open(self, hints: Hints) -> None:
         self._hints = hints
@@ -126,10 +139,17 @@ class ScriptedProvider:
             raise NoCapacity("none free", provider=self.name)
         if script.deny:
             raise AuthFailed("the credentials were refused")
+        if script.invalid:
+            raise InvalidRequest("it is not possible", provider=self.name)
         if script.lose_request:
             raise OutcomeUnknown("the connection was cut", provider=self.name)
-        if launch.key not in self.allocations:
+        if launch.key in self._never:
+            raise InvalidRequest("it was stopped before it was submitted", provider=self.name)
+        known = self.allocations.get(launch.key)
+        if known is None:
             self._create(launch, script)
+        elif known.released or known.launch.tag.nonce != launch.tag.nonce:
+            raise InvalidRequest("something else bore or bears this name", provider=self.name)
         if script.lose_reply:
             raise OutcomeUnknown("the reply was lost", provider=self.name)
         return self.allocations[launch.key].handle
@@ -149,6 +169,7 @@ class ScriptedProvider:
             phase=Phase.AWAITING_PERMIT,
             observed_ms=now_ms,
             source=self.name,
+            incarnation=f"n-{launch.key}/1",
             created_ms=now_ms,
         )
         self._live += 1
@@ -184,6 +205,9 @@ class ScriptedProvider:
             self._end(held, replace(held.script, cause=Cause.STALE_PERMIT, exit_code=None, outputs=()), reason)
             return
         held.running = True
+        if held.script.cause is Cause.START_FAILED:
+            self._end(held, held.script, "")
+            return
         self.ran.append((held.launch.tag.workload_id, held.launch.tag.epoch))
         now_ms = self._clock.now_ms()
         held.seen = replace(held.seen, phase=Phase.RUNNING, started_ms=now_ms)
@@ -235,16 +259,20 @@ class ScriptedProvider:
     async def cancel(self, handle: Handle, grace_s: float) -> None:
         del grace_s
         held = self.allocations.get(handle.key)
-        if held is not None and held.seen.phase is Phase.COLLECTING:
+        if held is None:
+            self._never.add(handle.key)
+        elif held.seen.phase is Phase.COLLECTING:
             self._end(held, replace(held.script, outputs=(), problem="collecting was stopped on request"), "")
-        elif held is not None and held.seen.phase is not Phase.ENDED:
+        elif held.seen.phase is not Phase.ENDED:
             self._end(held, replace(held.script, cause=Cause.STOPPED, exit_code=None, outputs=()), "stopped")
 
     async def release(self, handle: Handle) -> bool:
         if not self.reachable:
             raise Unavailable("not reachable", provider=self.name)
         held = self.allocations.get(handle.key)
-        if held is not None:
+        if held is not None and not held.released:
+            if held.seen.phase is not Phase.ENDED:
+                self._end(held, replace(held.script, cause=Cause.STOPPED, exit_code=None, outputs=()), "deleted")
             held.released = True
         return True
 
@@ -254,6 +282,8 @@ class ScriptedProvider:
                 yield held.handle
 
     async def logs(self, handle: Handle, stream: str, offset: int) -> AsyncIterator[LogChunk]:
-        held = self.allocations[handle.key]
+        held = self.allocations.get(handle.key)
+        if held is None:
+            return
         data = dict(held.script.logs).get(stream, b"")
         yield LogChunk(stream=stream, offset=offset, data=data[offset:], final=held.seen.phase is Phase.ENDED)

@@ -1,4 +1,4 @@
-"""What the providers of a server are and promise. Testing one is in ``testing``."""
+"""What the providers of a server are and promise. Trying their laws is in ``trying``."""
 
 from typing import TYPE_CHECKING, Annotated
 

@@ -20,6 +20,7 @@ from placet.cli.commands import (
     running,
     sizing,
     streaming,
+    trying,
 )
 
 RUN, LOOK, PLAN, OPERATE = "Run", "Look", "Plan", "Operate"
@@ -82,7 +83,11 @@ GROUPS = (
         "provider",
         "Where workloads can run: what is set up, and what each promises.",
         OPERATE,
-        (Command("ls", providers.provider_ls), Command("show", providers.provider_show)),
+        (
+            Command("ls", providers.provider_ls),
+            Command("show", providers.provider_show),
+            Command("test", trying.provider_test),
+        ),
     ),
     Group(
         "token",

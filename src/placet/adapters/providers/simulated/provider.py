@@ -10,6 +10,7 @@ from placet.adapters.providers.simulated.behaviour import Machine, Order, State,
 from placet.adapters.providers.simulated.cloud import Cloud, Page, Reply
 from placet.adapters.providers.simulated.offers import RUNTIMES, Row, make_offers
 from placet.adapters.providers.simulated.options import SimulatedOptions, behaviour_of
+from placet.adapters.providers.simulated.rehearsal import rehearsed
 from placet.adapters.refusals import provider_error
 from placet.domain.allocations import ContractCard, Handle, Launch, LogChunk, Observation, PermitRequest, Phase, Tag
 from placet.domain.errors import InvalidRequest, NoCapacity, OutcomeUnknown, Unavailable
@@ -136,6 +137,10 @@ class SimulatedProvider:
             yield LogChunk(stream=stream, offset=start, data=text[start : start + PIECE_BYTES])
         if seen.over:
             yield LogChunk(stream=stream, offset=total, data=b"", dropped=total - len(text), final=True)
+
+    def rehearsed(self, launch: Launch, what: str) -> Launch | None:
+        """The launch so changed that it behaves so, or meets that fault (``ports.provider.Rehearsing``)."""
+        return rehearsed(launch, what, self.name)
 
     # What the verbs are made of.
 
