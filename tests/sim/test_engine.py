@@ -12,8 +12,11 @@ from placet.adapters.ambient import SystemClock
 from placet.adapters.artifacts.files import FileArtifacts
 from placet.domain.allocations import Launch
 from placet.domain.failures import Cause
+from placet.domain.offer_table import OfferTable
 from placet.domain.spec import Constraints, Output, Repeat, Resources, RetryPolicy
 from placet.domain.states import AttemptState, WorkloadState
+from placet.engine.decide import decide
+from placet.engine.facts import Situation, World
 from placet.engine.intake import Conflict, Submission, Submitted
 from placet.engine.market import Market
 from placet.engine.queries import Queries, QueryPorts
@@ -291,3 +294,52 @@ async def test_without_more_memory_to_be_had_the_end_says_what_was_missing(tmp_p
         assert record.workload.failure.cause is Cause.NO_OFFER
         assert "attempt 1 ran out of memory" in record.workload.failure.message
         assert len(record.attempts) == 1
+
+
+async def test_one_that_vanished_is_lost_and_all_that_vanished_at_once_are_doubted_first(tmp_path: Path) -> None:
+    async with control_plane(tmp_path, always(Script(hold=True))) as plane:
+        ids = [await plane.submit() for _ in range(5)]
+        keys = {}
+        for workload_id in ids:
+            record = await plane.until(
+                workload_id,
+                lambda record: record.workload.state is W.RUNNING and record.attempts[0].handle is not None,
+                "running",
+            )
+            keys[workload_id] = record.attempts[0].key
+        alone, *others = ids
+        plane.provider.vanish(keys[alone])
+        await plane.until(alone, lambda record: record.attempts[0].state is AttemptState.LOST, "lost")
+        for workload_id in others:
+            plane.provider.vanish(keys[workload_id])
+        for workload_id in others:
+            record = await plane.until(workload_id, lambda record: record.attempts[0].absent_reads > 6, "doubted")
+            assert record.attempts[0].state is AttemptState.RUNNING
+            assert plane.provider.ran.count((workload_id, 1)) == 1
+
+
+async def test_while_the_clock_is_not_to_be_trusted_nothing_is_ended_by_it(tmp_path: Path) -> None:
+    async with control_plane(tmp_path, always(Script(hold=True))) as plane:
+        deadline_ms = SystemClock().now_ms() + 3_600_000
+        limits = Constraints(deadline_ms=deadline_ms, runtime_s=Decimal(60))
+        workload_id = await plane.submit(process(constraints=limits))
+        record = await plane.until(
+            workload_id,
+            lambda record: record.workload.state is W.RUNNING and record.attempts[0].handle is not None,
+            "running",
+        )
+
+        def after_the_deadline(hands_off: str) -> AttemptState:
+            world = World(
+                now_ms=deadline_ms + 1,
+                deployment="d",
+                worker="w1",
+                offers=lambda: OfferTable.of([]),
+                places=frozenset(),
+                cards={plane.provider.name: plane.provider.card},
+                hands_off=hands_off,
+            )
+            return decide(Situation(record=record, world=world)).record.attempts[0].state
+
+        assert after_the_deadline("the clock jumped") is AttemptState.RUNNING
+        assert after_the_deadline("") is AttemptState.STOPPING

@@ -37,7 +37,7 @@ ELSEWHERE_RECHECK_MS = 3 * SECOND_MS
 def decide(situation: Situation) -> Step:
     """Fold the facts into the record, then take the next step that the record calls for."""
     draft = Draft(situation.record, worker=situation.world.worker, now_ms=situation.world.now_ms)
-    draft.course = situation.course
+    draft.course, draft.hands_off = situation.course, situation.world.hands_off
     if situation.adopted:
         draft.forget_absence()
     effects: list[Effect] = []
@@ -110,9 +110,16 @@ def _permit_refusal(draft: Draft, attempt: Attempt, request: PermitRequest) -> s
 
 def _observation(draft: Draft, seen: Observation, world: World, *, adopted: bool) -> tuple[Effect, ...]:
     attempt = next((known for known in draft.attempts if known.key == seen.key), None)
-    if attempt is None:
+    if attempt is None or (world.hands_off and seen.phase is Phase.GONE):
         return ()
-    tracked = tracking.track(attempt, seen, world.cards[attempt.provider], actor=draft.worker, now_ms=draft.now_ms)
+    tracked = tracking.track(
+        attempt,
+        seen,
+        world.cards[attempt.provider],
+        actor=draft.worker,
+        now_ms=draft.now_ms,
+        span_s=world.absence_span_s(attempt.provider) if seen.phase is Phase.GONE else 0.0,
+    )
     if tracked.events and seen.phase is not Phase.GONE:
         draft.settle(IntentVerb.SUBMIT, attempt.epoch, IntentState.CONFIRMED, f"observed {seen.phase}")
     if tracked.attempt.final:
@@ -191,6 +198,8 @@ def _found(draft: Draft, attempt: Attempt, found: Found, world: World) -> None:
         elif attempt.handle is None:  # the runner was heard before the answer to the submit, which never came
             draft.put_attempt(evolve(attempt, handle=oldest), ())
         return
+    if world.hands_off:
+        return
     if attempt.final and attempt.handle is None:
         counted = tracking.absent_again(attempt, draft.now_ms)
         draft.put_attempt(counted, ())
@@ -201,7 +210,8 @@ def _found(draft: Draft, attempt: Attempt, found: Found, world: World) -> None:
         return
     counted = tracking.absent_again(attempt, draft.now_ms)
     card = world.cards[attempt.provider]
-    if not tracking.absence_proven(counted, card, draft.now_ms):
+    span_s = world.absence_span_s(attempt.provider)
+    if not tracking.absence_proven(counted, card, draft.now_ms, span_s):
         draft.put_attempt(counted, ())
         return
     draft.settle(IntentVerb.SUBMIT, attempt.epoch, IntentState.REFUTED, "verified absent")
@@ -279,6 +289,8 @@ def _live(draft: Draft, attempt: Attempt, situation: Situation) -> list[Effect]:
 
 def _settle_doubt(draft: Draft, attempt: Attempt, situation: Situation) -> list[Effect] | None:
     """What follows when an attempt is given up of which nobody can tell whether it runs; ``None`` when it is not."""
+    if situation.world.hands_off:
+        return None
     match doubt.settle(draft.workload, attempt, draft.now_ms):
         case doubt.GivesUp() as _verdict:
             return _attempt_over(draft, draft.give_up(attempt, _verdict), situation)

@@ -48,6 +48,8 @@ class Draft:
         self.delivery_problem: str | None = None
         self.delivery_over = False
         self.course: Course | None = None
+        # Why nothing may be ended by the clock.
+        self.hands_off = ""
         self._before = record
         self._intents = {(intent.verb, intent.epoch): intent for intent in record.intents}
         self._changed_attempts: set[int] = set()

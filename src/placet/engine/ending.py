@@ -18,7 +18,7 @@ def stop_failure(draft: Draft) -> Failure | None:
     if workload.desired is Desired.STOP:
         return Failure(cause=Cause.CANCELLED, message="cancelled on request")
     deadline_ms = workload.spec.constraints.deadline_ms
-    if deadline_ms is not None and draft.now_ms >= deadline_ms:
+    if deadline_ms is not None and draft.now_ms >= deadline_ms and not draft.hands_off:
         return Failure(cause=Cause.DEADLINE, message="the deadline has passed")
     return None
 
@@ -52,6 +52,8 @@ def stop_collecting(draft: Draft, attempt: Attempt, situation: Situation) -> lis
 
 def overrun(draft: Draft, attempt: Attempt) -> Failure | None:
     """Has it had all that it may have?"""
+    if draft.hands_off:
+        return None
     spent_usd = draft.spent_usd() - attempt.cost_usd
     return limits.exceeded(
         attempt, draft.workload.spec, spent_usd, draft.now_ms, provisioning=draft.phase is Phase.PROVISIONING

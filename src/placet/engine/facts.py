@@ -17,6 +17,7 @@ from placet.domain.lessons import NO_LESSONS, Lessons
 from placet.domain.offer_table import OfferTable
 from placet.domain.records import Artifact, Attempt, Record, Transition
 from placet.stages.course import Course
+from placet.stages.tracking import ABSENT_SPAN_S
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +26,9 @@ class World:
 
     ``offers`` is asked only by who places, at that moment: what was promised in the same round is taken off already.
     ``places`` are the providers and regions that can be seen from here. ``lessons`` is what attempts have taught,
-    ``exploration`` the share of workloads that try what little is known of.
+    ``exploration`` the share of workloads that try what little is known of. ``absence_span_s`` says for how long
+    absence at a provider has to last now. ``hands_off`` is why nothing may be ended by the clock now, and why no
+    absence counts.
     """
 
     now_ms: int
@@ -37,6 +40,8 @@ class World:
     observe_every_ms: int = 10_000
     lessons: Lessons = NO_LESSONS
     exploration: float = 0.0
+    absence_span_s: Callable[[str], float] = lambda _: ABSENT_SPAN_S
+    hands_off: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

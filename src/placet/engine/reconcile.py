@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from placet.domain.allocations import Observation, PermitRequest, Phase, ResolvedInput
+from placet.domain.allocations import Observation, PermitRequest, ResolvedInput
 from placet.domain.errors import StoreError
 from placet.domain.lessons import Lessons
 from placet.domain.offer_table import OfferTable
@@ -26,23 +26,23 @@ from placet.engine.facts import (
     Find,
     Observe,
     Release,
-    Released,
     Situation,
     Step,
     Submit,
-    SubmitAnswer,
     World,
 )
+from placet.engine.health import Health
 from placet.engine.memory import Memory
+from placet.engine.owned import Owned, asks_nothing
 from placet.engine.pacing import submits_at_once, with_waiting
 from placet.engine.reaper import Reaper, Sweeps
 from placet.engine.reservations import Reservations
-from placet.engine.rhythm import again_ms
+from placet.failpoints import Point, passing
 from placet.ports.ambient import Clock, Ids
 from placet.ports.provider import Hints, Provider
 from placet.ports.store import Store
-from placet.stages.course import Course
 from placet.stages.dispatch import workload_of
+from placet.stages.tracking import absence_span_s
 
 log = structlog.get_logger()
 
@@ -65,30 +65,6 @@ class ReconcileOptions:
     lull_s: float = 0.005
     # The share of workloads that try what little is known of.
     exploration: float = 0.0
-
-
-@dataclass(kw_only=True)
-class Owned:
-    """One workload in this worker's hands: what is stored, what was heard since, and what is under way."""
-
-    record: Record
-    inputs: tuple[ResolvedInput, ...]
-    adopted: bool = True
-    facts: list[Fact] = field(default_factory=list)
-    under_way: dict[str, int] = field(default_factory=dict)
-    looked_ms: dict[str, int] = field(default_factory=dict)
-    look_ms: int | None = None
-    course: Course | None = None
-
-    def busy(self, now_ms: int, every_ms: int) -> frozenset[str]:
-        """The effects that are not back, and the looks begun so lately that once more would tell no more."""
-        attempt = self.record.current
-        lately = (
-            name
-            for name, begun_ms in self.looked_ms.items()
-            if now_ms - begun_ms < again_ms(attempt, begun_ms, every_ms)
-        )
-        return frozenset(self.under_way).union(lately)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,6 +111,8 @@ class Reconciler:
         self._news = asyncio.Event()
         self._beat_at_s = 0.0
         self._memory = Memory(ports.store, ports.clock)
+        self._health = Health(ports.clock)
+        self._hands_off = ""
         self._reaper = Reaper(ports.store, ports.providers, ports.clock, options.sweeps)
         self._claims = Claims(ports.store, ports.clock, _claim_options(options), self._free_slots)
         self._stopping = False
@@ -151,9 +129,8 @@ class Reconciler:
 
     def stored_elsewhere(self, workload_ids: frozenset[str]) -> None:
         """Another process wrote rows: what we hold of them is out of date, and some may have become free to claim."""
-        for workload_id in workload_ids or tuple(self._owned):
-            if workload_id in self._owned:
-                self._stale[workload_id] = None
+        self._stale.update(dict.fromkeys(workload_ids))
+        self._in_doubt = self._in_doubt or not workload_ids
         if not workload_ids or any(workload_id not in self._owned for workload_id in workload_ids):
             self._claims.news()
         self._memory.elsewhere()
@@ -213,8 +190,8 @@ class Reconciler:
 
     def touched(self, workload_id: str) -> None:
         """The front door wrote a workload's row; what we hold of it is out of date."""
+        self._stale[workload_id] = None
         if workload_id in self._owned:
-            self._stale[workload_id] = None
             self._news.set()
         else:
             self._want_claim()
@@ -235,7 +212,7 @@ class Reconciler:
 
     async def succeed(self, predecessor: str) -> None:
         """Free at once what a worker owned that is known to be dead."""
-        await self._ports.store.retire(predecessor)
+        await passing(Point.SUCCESSION, self._ports.store.retire(predecessor))
 
     async def run(self) -> None:
         """Move workloads until ``stop``; a fault of the store is waited out, nothing is lost by it."""
@@ -266,7 +243,7 @@ class Reconciler:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         try:
-            await self._ports.store.retire(self._options.worker)
+            await passing(Point.RETIREMENT, self._ports.store.retire(self._options.worker))
         except StoreError as error:
             log.warning("store.unavailable", action="leave the leases to run out", error=str(error))
 
@@ -276,7 +253,7 @@ class Reconciler:
             return
         if now_s - self._beat_at_s > self._options.owner_timeout_s and self._beat_at_s > 0:
             self._in_doubt = True  # we were silent for so long that others may have taken what we hold
-        await self._ports.store.beat(self._options.worker, self._ports.clock.now_ms())
+        await passing(Point.BEAT, self._ports.store.beat(self._options.worker, self._ports.clock.now_ms()))
         self._beat_at_s = now_s + self._options.beat_s
 
     async def _resolve_doubt(self) -> None:
@@ -300,7 +277,7 @@ class Reconciler:
             self._adopt(record)
 
     def _sweep(self) -> None:
-        if self._reaper.begin():
+        if self._reaper.begin() and not self._hands_off:
             self._keep(asyncio.ensure_future(self._swept()))
 
     def _recall(self) -> None:
@@ -320,6 +297,7 @@ class Reconciler:
     async def _round(self) -> None:
         """Decide for everything that has news, write all of it in one go, then act on what was written."""
         now_ms = self._ports.clock.now_ms()
+        self._look_at_health()  # after the time was read: a jump of it is seen before anything follows from it
         self._due(now_ms)
         batch = [workload_id for workload_id in self._dirty if workload_id in self._owned]
         batch = batch[: self._options.batch_max]
@@ -368,7 +346,24 @@ class Reconciler:
             observe_every_ms=int(self._options.observe_every_s * 1000),
             lessons=self._memory.lessons(now_ms),
             exploration=self._options.exploration,
+            absence_span_s=self._absence_span_s,
+            hands_off=self._hands_off,
         )
+
+    def _absence_span_s(self, provider: str) -> float:
+        live = absent = 0
+        for owned in self._owned.values():
+            attempt = owned.record.current
+            if attempt is not None and attempt.provider == provider and attempt.handle is not None:
+                live += not attempt.final
+                absent += not attempt.final and attempt.absent_since_ms is not None
+        return absence_span_s(live, absent)
+
+    def _look_at_health(self) -> None:
+        why = self._health.look()
+        if why != self._hands_off:
+            log.warning("hands_off", why=why) if why else log.info("hands_on")
+        self._hands_off = why
 
     def _seen_places(self) -> frozenset[tuple[str, str]]:
         """Where our providers have offers now; made anew when one of them says something new."""
@@ -439,7 +434,7 @@ class Reconciler:
             if isinstance(effect, Submit) and self._reserved.give_back(effect.launch):
                 self._freed()
         if facts and self._owned.get(workload.id) is owned:
-            await self._hear(owned, all(map(_asks_nothing, facts)))
+            await self._hear(owned, all(map(asks_nothing, facts)))
 
     async def _hear(self, owned: Owned, quietly: bool) -> None:
         """Decide about what was heard; what asks for nothing waits a moment, so that it shares a commit with more."""
@@ -454,9 +449,10 @@ class Reconciler:
         """Others wrote these rows: take what is stored, keep what was heard, let go of what is not ours.
 
         Only the loop itself loads, so that nothing it holds changes while a decision is on its way to the store.
+        What was written while a claim or an acceptance of it was on its way is known by then, too.
         """
         stale = [workload_id for workload_id in self._stale if workload_id in self._owned]
-        self._stale.clear()
+        self._forget_strangers()
         if not stale:
             return
         try:
@@ -476,6 +472,9 @@ class Reconciler:
             owned.record = record
             self._dirty[workload_id] = None
 
+    def _forget_strangers(self) -> None:
+        self._stale = {workload_id: None for workload_id in self._stale if workload_id in self._promised}
+
     def _due(self, now_ms: int) -> None:
         while self._looks and self._looks[0][0] <= now_ms:
             at_ms, workload_id = heapq.heappop(self._looks)
@@ -489,7 +488,7 @@ class Reconciler:
             await self._ports.clock.pause(0)
             return
         self._dirty.clear()
-        self._stale.clear()
+        self._forget_strangers()
         clock = self._ports.clock
         due_s = min(self._claims.due_at_s, self._beat_at_s, self._reaper.due_at_s, self._memory.due_at_s)
         rest_s = due_s - clock.monotonic_s()
@@ -548,7 +547,7 @@ class Reconciler:
         if workload_id is not None:
             owned = self._owned[workload_id]
             owned.facts.append(seen)
-            if _asks_nothing(seen):
+            if asks_nothing(seen):
                 self._keep(asyncio.ensure_future(self._hear(owned, quietly=True)))
             else:
                 self._dirty[workload_id] = None
@@ -578,16 +577,3 @@ class Reconciler:
         if not task.cancelled() and task.exception() is not None and not isinstance(task.exception(), StoreError):
             self._failed = task.exception()
             self._news.set()
-
-
-def _asks_nothing(fact: Fact) -> bool:
-    """Is it good news that is only to be written down?"""
-    match fact:
-        case SubmitAnswer():
-            return fact.handle is not None
-        case Released():
-            return fact.gone
-        case Observation():
-            return fact.phase is Phase.RUNNING
-        case _:
-            return False

@@ -15,6 +15,10 @@ from placet.stages import billing
 ABSENT_READS = 3
 ABSENT_SPAN_S = 1.0
 LATE_UNKNOWN_S = 600.0
+# When so many, and more than half, of what is live at one provider is absent at once, its list is doubted first: then
+# absence has to last for longer.
+MASS_LEAST = 3
+MASS_SPAN_S = 120.0
 # Looks that told nothing for so long are worth an event.
 SUSPECT_MS = 60_000
 
@@ -36,8 +40,16 @@ class Tracked:
     events: tuple[Event, ...] = ()
 
 
-def track(attempt: Attempt, seen: Observation, card: ContractCard, *, actor: str, now_ms: int) -> Tracked:
-    """Apply one observation.
+def track(
+    attempt: Attempt,
+    seen: Observation,
+    card: ContractCard,
+    *,
+    actor: str,
+    now_ms: int,
+    span_s: float = ABSENT_SPAN_S,
+) -> Tracked:
+    """Apply one observation; ``span_s`` is for how long absence has to last.
 
     Any order and any number of repeats of the same observations end in the same state: an attempt that is final stays
     as it is, and a phase that is behind the known one changes nothing.
@@ -50,7 +62,7 @@ def track(attempt: Attempt, seen: Observation, card: ContractCard, *, actor: str
         case Phase.UNKNOWN:
             return _unseen(attempt, seen, actor, now_ms)
         case Phase.GONE:
-            return _absent(attempt, seen, card, actor, now_ms)
+            return _absent(attempt, seen, card, actor, now_ms, span_s)
     known = _present(attempt, seen, now_ms)
     back = _returned(attempt, seen, actor, now_ms)
     then = _seen(known, seen, actor, now_ms)
@@ -202,7 +214,12 @@ def _lost(attempt: Attempt, actor: str, now_ms: int) -> Tracked:
     return Tracked(attempt=then.attempt, events=(*events, *then.events))
 
 
-def absence_proven(attempt: Attempt, card: ContractCard, now_ms: int) -> bool:
+def absence_span_s(live: int, absent: int) -> float:
+    """For how long absence has to last, by how many of a provider's live attempts are absent now."""
+    return MASS_SPAN_S if absent >= MASS_LEAST and absent * 2 > live else ABSENT_SPAN_S
+
+
+def absence_proven(attempt: Attempt, card: ContractCard, now_ms: int, span_s: float = ABSENT_SPAN_S) -> bool:
     """The absence rule: enough negative reads, over as long as something could have been hidden from all of them.
 
     What certainly came to be may be invisible at any time for as long as the card says; a create whose outcome is not
@@ -215,7 +232,7 @@ def absence_proven(attempt: Attempt, card: ContractCard, now_ms: int) -> bool:
     if card.late_create_s is None and not came_to_be:
         return False
     hidden_s = card.visibility_s + (0.0 if came_to_be else card.late_create_s or 0.0)
-    return now_ms - attempt.absent_since_ms >= int(max(hidden_s, ABSENT_SPAN_S) * 1000)
+    return now_ms - attempt.absent_since_ms >= int(max(hidden_s, span_s) * 1000)
 
 
 def leftovers_absent(attempt: Attempt, card: ContractCard, now_ms: int) -> bool:
@@ -237,9 +254,9 @@ def absent_again(attempt: Attempt, now_ms: int) -> Attempt:
     )
 
 
-def _absent(attempt: Attempt, seen: Observation, card: ContractCard, actor: str, now_ms: int) -> Tracked:
+def _absent(attempt: Attempt, seen: Observation, card: ContractCard, actor: str, now_ms: int, span_s: float) -> Tracked:
     counted = absent_again(attempt, now_ms)
-    if not absence_proven(counted, card, now_ms):
+    if not absence_proven(counted, card, now_ms, span_s):
         return Tracked(attempt=counted)
     if counted.state is AttemptState.STOPPING:
         return moved(counted, AttemptState.STOPPED, actor=actor, now_ms=now_ms, message="verified absent")

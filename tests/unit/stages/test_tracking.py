@@ -8,7 +8,15 @@ from placet.domain.allocations import Handle, Observation, Phase
 from placet.domain.failures import Cause, Failure
 from placet.domain.records import Attempt, EventKind
 from placet.domain.states import ATTEMPT_FINAL, AttemptState
-from placet.stages.tracking import absence_proven, absent_again, moved, track
+from placet.stages.tracking import (
+    ABSENT_SPAN_S,
+    MASS_SPAN_S,
+    absence_proven,
+    absence_span_s,
+    absent_again,
+    moved,
+    track,
+)
 from placet.testing.scripted import CARD
 from tests.support.values import ATTEMPT, NOW_MS, SEEN
 
@@ -191,3 +199,26 @@ def test_what_was_there_once_can_be_proven_gone_where_nobody_knows_how_late_a_cr
     assert not absence_proven(gone, card, later_ms)
     handle = Handle(provider="somewhere", key=gone.key, native_id="n", created_ms=NOW_MS)
     assert absence_proven(replace(gone, handle=handle), card, later_ms)
+
+
+@pytest.mark.parametrize(
+    ("live", "absent", "span_s"),
+    [
+        (1, 1, ABSENT_SPAN_S),
+        (2, 2, ABSENT_SPAN_S),
+        (3, 3, MASS_SPAN_S),
+        (200, 101, MASS_SPAN_S),
+        (200, 100, ABSENT_SPAN_S),
+    ],
+)
+def test_a_list_that_shows_nothing_at_all_is_doubted_first(live: int, absent: int, span_s: float) -> None:
+    assert absence_span_s(live, absent) == span_s
+
+
+def test_how_long_absence_has_to_last_is_kept_to() -> None:
+    gone = replace(SEEN, phase=Phase.GONE)
+    running = after(ATTEMPT, SEEN)
+    for passed_s in range(0, 130, 10):
+        at_ms = NOW_MS + 10_000 + passed_s * 1000
+        running = track(running, gone, CARD, actor="w", now_ms=at_ms, span_s=MASS_SPAN_S).attempt
+        assert running.state is (A.LOST if passed_s >= MASS_SPAN_S else A.RUNNING)
