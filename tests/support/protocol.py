@@ -91,6 +91,8 @@ class Node:
     flying: tuple[Effect, ...] = ()
     adopted: bool = False
     looked: bool = False
+    # Looks of this tick: the engine does not repeat them so soon.
+    lately: frozenset[str] = frozenset()
     things: tuple[Thing, ...] = ()
     held: tuple[Held, ...] = ()
     starts: int = 0
@@ -105,7 +107,7 @@ class Node:
             (workload.user_failures, workload.infrastructure_failures, workload.compute_done, workload.lease.owner),
             tuple(map(_attempt_key, self.record.attempts)),
             tuple((intent.verb, intent.epoch, intent.state) for intent in self.record.intents),
-            (self.now_ms, self.adopted, self.looked, self.starts, self.faults, self.may_cancel),
+            (self.now_ms, self.adopted, self.looked, self.lately, self.starts, self.faults, self.may_cancel),
             tuple(map(_brief, self.facts)),
             tuple(map(_brief, self.flying)),
             tuple((thing.epoch, thing.created_ms, thing.phase, thing.stopped, thing.released) for thing in self.things),
@@ -127,7 +129,13 @@ def _brief(one: Fact | Effect) -> object:
         case SubmitAnswer():
             return ("answer", one.epoch, one.handle is not None, one.unclear, one.kept)
         case Found() | Released():
-            return (type(one).__name__, one.epoch, getattr(one, "gone", None), bool(getattr(one, "handles", ())))
+            return (
+                type(one).__name__,
+                one.epoch,
+                getattr(one, "gone", None),
+                bool(getattr(one, "handles", ())),
+                getattr(one, "asked_ms", 0),
+            )
         case Observation():
             return ("seen", one.key, one.phase, one.cause, one.observed_ms)
         case PermitRequest():
@@ -155,8 +163,8 @@ class Protocol:
     card: ContractCard = TRUE_CARD
     # An effect may leave before its transition is committed: never so in the product.
     sent_first: bool = False
-    ticks: int = 6
-    faults: int = 2
+    ticks: int = 2
+    faults: int = 1
     attempts: int = 2
 
     def root(self) -> Node:
@@ -168,22 +176,27 @@ class Protocol:
         """Everything that may happen next."""
         if node.facts or not node.looked:
             yield from self._decide(node)
-        for index, effect in enumerate(node.flying):
+        # What was heard is decided on before anything else happens: the order of facts is not what is searched.
+        for index, effect in enumerate(node.flying if not node.facts else ()):
             without = replace(node, flying=node.flying[:index] + node.flying[index + 1 :])
             for label, after in self._perform(without, effect):
                 yield f"{type(effect).__name__}: {label}", after
-        yield from self._provider(node)
+        if not node.facts:
+            yield from self._provider(node)
         workload = node.record.workload
-        if node.may_cancel and not workload.final:
+        if node.may_cancel and not workload.final and not node.facts:
             wanted = replace(workload, desired=Desired.STOP, revision=workload.revision + 1, wake_ms=0)
             told = replace(node, record=replace(node.record, workload=wanted), may_cancel=False, looked=False)
             yield "the owner cancels", told
         if node.faults:
             yield "the server dies", self._died(node)
-        if node.now_ms < self.ticks * TICK_MS:
+        idle = not node.facts and not node.flying
+        if node.now_ms < self.ticks * TICK_MS and (idle or node.faults):
             later = node.now_ms + TICK_MS
             held = tuple(each for each in node.held if each.until_ms >= later)
-            yield "time passes", replace(node, now_ms=later, looked=False, held=held)
+            left = node.faults if idle else node.faults - 1
+            passed = replace(node, now_ms=later, looked=False, lately=frozenset(), held=held, faults=left)
+            yield "time passes" if idle else "the server stands still", passed
 
     def _decide(self, node: Node) -> Iterator[tuple[str, Node]]:
         step = self.rule(
@@ -192,7 +205,7 @@ class Protocol:
                 world=self._world(node),
                 facts=node.facts,
                 nonce=f"nonce-{node.record.workload.epoch + 1}",
-                under_way=frozenset(type(effect).__name__ for effect in node.flying),
+                under_way=node.lately.union(type(effect).__name__ for effect in node.flying),
                 adopted=node.adopted,
             )
         )
@@ -209,7 +222,9 @@ class Protocol:
         ):
             raise Violation("success without proof")
         flying = (*node.flying, *step.effects)
-        yield "decides", replace(node, record=step.record, facts=(), flying=flying, adopted=False, looked=True)
+        looks = {type(effect).__name__ for effect in step.effects if isinstance(effect, Find | Observe | Release)}
+        after_it = replace(node, record=step.record, facts=(), flying=flying, adopted=False, looked=True)
+        yield "decides", replace(after_it, lately=node.lately | looks)
         if self.sent_first and step.transition is not None and node.faults:
             yield "sends, and dies before it is written", self._died(replace(node, flying=flying))
 
@@ -238,6 +253,7 @@ class Protocol:
             flying=(),
             adopted=True,
             looked=False,
+            lately=frozenset(),
             faults=node.faults - 1,
             held=(*node.held, *on_their_way),
         )
@@ -249,7 +265,10 @@ class Protocol:
             case Find():
                 for seen in self._visible(node, effect.attempt.key):
                     handles = () if seen is None else (seen.handle,)
-                    yield f"finds {len(handles)}", _heard(node, Found(epoch=effect.attempt.epoch, handles=handles))
+                    yield (
+                        f"finds {len(handles)}",
+                        _heard(node, Found(epoch=effect.attempt.epoch, handles=handles, asked_ms=node.now_ms)),
+                    )
             case Observe():
                 for seen in self._visible(node, effect.handle.key):
                     yield "sees", _heard(node, _seen(seen, effect.handle.key, node.now_ms))
@@ -319,7 +338,8 @@ class Protocol:
             if thing.released:
                 continue
             request = PermitRequest(key=thing.launch.key, tag=thing.launch.tag)
-            if thing.phase is Phase.AWAITING_PERMIT and request not in node.facts:
+            answering = any(isinstance(effect, AnswerPermit) for effect in node.flying)
+            if thing.phase is Phase.AWAITING_PERMIT and request not in node.facts and not answering:
                 yield "the runner asks", _heard(node, request)
             if thing.phase is Phase.RUNNING:
                 ended = _with(node, thing.launch.key, phase=Phase.ENDED)
