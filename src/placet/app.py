@@ -20,7 +20,7 @@ from placet.adapters.store import make_store, migrate
 from placet.config import PrivateSettings, Settings
 from placet.contract.canonical import body_digest, spec_digest
 from placet.contract.support import unsupported
-from placet.domain.errors import StoreError, StoreFull
+from placet.domain.errors import ProviderError, StoreError, StoreFull
 from placet.domain.listings import Listing
 from placet.domain.offers import Trust
 from placet.domain.problems import Problem
@@ -36,6 +36,7 @@ from placet.engine.reaper import Sweeps
 from placet.engine.reconcile import Ports, ReconcileOptions, Reconciler
 from placet.engine.redelivering import Redelivering
 from placet.engine.resolving import Resolving
+from placet.failpoints import Point, around
 from placet.ports.catalog import Bounds, Catalog
 from placet.ports.provider import Provider
 from placet.ports.store import Store
@@ -339,7 +340,8 @@ def serve_embedded(settings: Settings) -> Iterator[Path]:
 def migrate_database(settings: Settings) -> None:
     """Bring the database to the version of this Placet. Raises ``SchemaMismatch`` when it is newer."""
     settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    migrate(settings.database)
+    with around(Point.MIGRATION):
+        migrate(settings.database)
 
 
 async def _serve(settings: Settings, serving: Serving, listening: Listening, closing: asyncio.Event) -> None:
@@ -380,6 +382,8 @@ async def _connected(settings: Settings) -> App:
         raise CannotServe("no space left on the disk of the database: free some in the data folder") from error
     except (StoreError, ValueError) as error:
         raise CannotServe(f"the database cannot be used: {error}") from error
+    except ProviderError as error:
+        raise CannotServe(f"a provider cannot be used: {error}") from error
 
 
 async def _succeed(reconciler: Reconciler, note: Path) -> None:
@@ -387,7 +391,8 @@ async def _succeed(reconciler: Reconciler, note: Path) -> None:
     last = await asyncio.to_thread(lambda: note.read_text() if note.exists() else "")
     if last:
         await reconciler.succeed(last)
-    await asyncio.to_thread(note.write_text, reconciler.worker)
+    with around(Point.WORKER_NOTE):
+        await asyncio.to_thread(note.write_text, reconciler.worker)
 
 
 def _doors(app: App, closing: asyncio.Event) -> Doors:

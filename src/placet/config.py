@@ -22,6 +22,9 @@ CLIENT_VARIABLES = frozenset({"PLACET_CONFIG", "PLACET_URL", "PLACET_TOKEN"})
 WORKLOAD_VARIABLES = frozenset(
     {"PLACET_WORKLOAD_ID", "PLACET_ATTEMPT", "PLACET_INPUTS", "PLACET_OUTPUTS", "PLACET_CHECKPOINTS"}
 )
+# A test of crashes names in it the moment at which the server is to be killed (``failpoints.py``).
+TEST_VARIABLES = frozenset({"PLACET_FAILPOINT"})
+OTHER_VARIABLES = CLIENT_VARIABLES | WORKLOAD_VARIABLES | TEST_VARIABLES
 
 # No machine has more, and no price is higher, than what is read from price lists (``stages/listing.py``).
 Seconds = Annotated[float, Field(ge=0.001, le=86_400)]
@@ -393,7 +396,7 @@ def _refuse_unknown_variables(environment: Mapping[str, str]) -> None:
     """A misspelt variable that is silently ignored is a setting that its owner believes in."""
     known = {f"PLACET_{name.upper()}" for name in Settings.model_fields}
     for name in sorted(environment):
-        if not name.startswith("PLACET_") or name in CLIENT_VARIABLES | WORKLOAD_VARIABLES:
+        if not name.startswith("PLACET_") or name in OTHER_VARIABLES:
             continue
         top = name.partition("__")[0]
         if top not in known:

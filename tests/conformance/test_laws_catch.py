@@ -16,6 +16,7 @@ from placet.domain.allocations import ContractCard, Handle, Launch, LogChunk, Ob
 from placet.domain.errors import InvalidRequest, NoCapacity, OutcomeUnknown, ProviderError, RateLimited, Unavailable
 from placet.domain.failures import Cause
 from placet.domain.offers import Offer
+from placet.ports.provider import Hints
 from placet.testing.conformance import provider_run
 from placet.testing.conformance.provider_configured import ConfiguredBench
 from placet.testing.conformance.provider_faults import LAWS
@@ -268,16 +269,61 @@ class Deaf(SimulatedProvider):
         await super().answer_permit(request, True, reason)  # type: ignore[arg-type]  # it is passed on as it came
 
 
-# These have no adapter that breaks them alone here: one is about our own tables, the others fail with everything else.
-UNBROKEN = {
-    "every-cause-has-a-meaning",
-    "a-key-that-never-was-is-not-found",
-    "a-permit-that-nobody-answers-is-asked-for-again",
-    "a-stop-may-be-repeated",
-    "a-stop-right-after-the-submit",
-    "find-tells-the-truth-after-a-cut",
-    "logs-of-what-is-not-there",
-}
+@breaks("a-key-that-never-was-is-not-found")
+class FindsAnything(SimulatedProvider):
+    async def find(self, key: str) -> Sequence[Handle]:
+        return await super().find(key) or [Handle(provider=self.name, key=key, native_id="x", created_ms=0)]
+
+
+@breaks("a-stop-may-be-repeated")
+class StopsOnce(SimulatedProvider):
+    async def cancel(self, handle: Handle, grace_s: float) -> None:
+        if (await self._observe(handle.key)).phase is Phase.ENDED:
+            raise InvalidRequest("it is over")
+        await super().cancel(handle, grace_s)
+
+
+@breaks("a-stop-right-after-the-submit")
+class StopsWhatRuns(SimulatedProvider):
+    async def cancel(self, handle: Handle, grace_s: float) -> None:
+        if (await self._observe(handle.key)).phase is Phase.RUNNING:
+            await super().cancel(handle, grace_s)
+
+
+@breaks("a-permit-that-nobody-answers-is-asked-for-again")
+class AsksTheFirstOnly(SimulatedProvider):
+    opened = 0
+
+    async def open(self, hints: Hints) -> None:
+        AsksTheFirstOnly.opened += 1
+        deaf = AsksTheFirstOnly.opened > 3  # one to prepare, the trial's own, and the silent one before it
+        await super().open(replace(hints, permit_wanted=lambda _: None) if deaf else hints)
+
+
+@breaks("find-tells-the-truth-after-a-cut")
+class ForgetsAtTheCut(SimulatedProvider):
+    opened = 0
+
+    async def open(self, hints: Hints) -> None:
+        ForgetsAtTheCut.opened += 1
+        self._forgets = ForgetsAtTheCut.opened > 2
+        await super().open(hints)
+
+    async def find(self, key: str) -> Sequence[Handle]:
+        return [] if self._forgets else await super().find(key)
+
+
+@breaks("logs-of-what-is-not-there")
+class LogsOrElse(SimulatedProvider):
+    async def logs(self, handle: Handle, stream: str, offset: int) -> AsyncIterator[LogChunk]:
+        if not await self.find(handle.key):
+            raise KeyError(handle.key)
+        async for chunk in super().logs(handle, stream, offset):
+            yield chunk
+
+
+# It is about our own table of causes, which no adapter can break.
+UNBROKEN = {"every-cause-has-a-meaning"}
 
 
 def bench_of(kind: type[SimulatedProvider], folder: Path, **options: object) -> ConfiguredBench:

@@ -77,6 +77,7 @@ def test_people_see_it_too(server: Served, monkeypatch: pytest.MonkeyPatch, caps
         (("show", workload_id), "yes: no machine, no program"),
         (("ls", "--name", "seen"), "succeeded (simulated)"),
         (("offers",), "\tsimulated\t"),
+        (("explain", workload_id), "\tsimulated (not real)\t"),
         (("provider", "ls"), "simulated\tsimulated\t"),
         (("provider", "show", "simulated"), "simulated: no machine, no program and no money is real"),
     ):

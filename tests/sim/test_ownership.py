@@ -7,6 +7,8 @@ from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
+import pytest
+
 from placet.adapters.ambient import SystemClock
 from placet.domain.allocations import Launch
 from placet.domain.errors import StoreError
@@ -164,3 +166,53 @@ async def test_an_allocation_that_lands_late_never_runs_and_is_swept(tmp_path: P
         await wait_until_async(lambda: provider.allocations[late.key].released, 5, "the sweep")
         assert provider.ran == [(workload_id, 2)]
         assert (await plane.record(workload_id)) == await plane.finished(workload_id)
+
+
+class SlowClaims:
+    """A store that answers a claim only when it is let, long after the claim was written."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.claimed = asyncio.Event()
+        self.answer = asyncio.Event()
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._store, name)
+
+    async def claim(self, claim: Claim) -> Sequence[Record]:
+        records = await self._store.claim(claim)
+        if records:
+            self.claimed.set()
+            await self.answer.wait()
+        return records
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["here", "by another server"])
+async def test_a_cancel_is_heard_that_is_written_while_a_claim_is_answered(tmp_path: Path, elsewhere: bool) -> None:
+    """What was claimed is a row of before the cancel, and nothing else would happen to it for a minute."""
+    provider = ScriptedProvider(SystemClock(), always(Script(hold=True)))
+    url = f"sqlite:///{tmp_path / 'placet.db'}"
+    first = await start(url, tmp_path, provider, options=OPTIONS)
+    workload_id = await first.submit()
+    await first.until(workload_id, lambda record: record.workload.state is W.RUNNING, "its program to run")
+    await first.kill()
+    slow: list[SlowClaims] = []
+
+    def through(store: Store) -> Store:
+        slow.append(SlowClaims(store))
+        return slow[0]  # type: ignore[return-value]  # the rest of the port is the store's own
+
+    second = await start(url, tmp_path, provider, options=replace(OPTIONS, worker="second"), through=through)
+    await slow[0].claimed.wait()
+    if elsewhere:
+        other = await start(url, tmp_path, provider, options=replace(OPTIONS, worker="other", owner_timeout_s=60))
+        assert await other.intake.cancel("tenant", workload_id, "test") is not None
+        second.reconciler.stored_elsewhere(frozenset({workload_id}))  # what two servers tell each other
+        await other.kill()
+        await provider.open(second.reconciler.hints())
+    else:
+        assert await second.intake.cancel("tenant", workload_id, "test") is not None
+    slow[0].answer.set()
+    record = await second.finished(workload_id)
+    assert record.workload.state is W.CANCELLED
+    await second.kill()

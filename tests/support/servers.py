@@ -30,6 +30,7 @@ STARTING_SHARE = 0.2
 # Imports take longer than all the rest of a start: done once, and every server is a fork of the result.
 NURSERY = """
 import json, os, signal, sys, traceback
+from placet import failpoints
 from placet.app import Serving, run_server
 from placet.config import load_settings
 
@@ -49,6 +50,7 @@ for line in sys.stdin:
     for descriptor, replaced in ((os.open(os.devnull, os.O_RDONLY), 0), (log, 1), (log, 2)):
         os.dup2(descriptor, replaced)
     os.environ.update(order["environment"])
+    failpoints.arm(os.environ.get(failpoints.VARIABLE))  # the imports were done without it
     os.chdir(os.path.dirname(order["log"]))  # by which it is known whose it is
     code = 1
     try:
@@ -84,13 +86,15 @@ class Nursery:
             text=True,
         )
         assert self._said() == "ready"
+        self._lock = threading.Lock()
 
     def fork(self, log: Path, environment: Mapping[str, str]) -> int:
         """The process number of a new server."""
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps({"log": str(log), "environment": dict(environment)}) + "\n")
-        self._process.stdin.flush()
-        return int(self._said())
+        with self._lock:
+            self._process.stdin.write(json.dumps({"log": str(log), "environment": dict(environment)}) + "\n")
+            self._process.stdin.flush()
+            return int(self._said())
 
     def close(self) -> None:
         self._process.communicate()
@@ -197,7 +201,9 @@ def nursery() -> Iterator[Nursery]:
 
 
 @contextmanager
-def servers(nursery: Nursery, folder: Path, *settings: Mapping[str, str]) -> Iterator[list[ServerProcess]]:
+def servers(
+    nursery: Nursery, folder: Path, *settings: Mapping[str, str], start: bool = True
+) -> Iterator[list[ServerProcess]]:
     """Started servers, one for each of the settings; at the end nothing of them or of theirs is left running."""
     with ExitStack() as stack:
         stack.callback(kill_everything_of, folder)
@@ -205,9 +211,9 @@ def servers(nursery: Nursery, folder: Path, *settings: Mapping[str, str]) -> Ite
             ServerProcess(nursery=nursery, data_dir=folder / f"server-{number}", settings=each)
             for number, each in enumerate(settings, 1)
         ]
-        for server in made:
+        for server in made if start else ():
             server.launch()
-        for server in made:
+        for server in made if start else ():
             server.wait_ready()
         yield made
 

@@ -70,17 +70,25 @@ PLANTS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def configuration(project_root: Path) -> dict[str, object]:
+# Contracts name these one by one, and the tool insists that they are there.
+NAME_MODULES = ("protected_modules", "allowed_importers")
+
+
+def settings_of(project_root: Path) -> dict[str, object]:
     settings: dict[str, object] = tomllib.loads((project_root / "pyproject.toml").read_text())["tool"]["importlinter"]
     return settings
+
+
+@pytest.fixture(scope="module")
+def configuration(project_root: Path) -> dict[str, object]:
+    return settings_of(project_root)
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory, project_root: Path) -> str:
     """What the tool says about a skeleton of the tree with every violation planted."""
     tree = tmp_path_factory.mktemp("planted")
-    write_skeleton(tree)
+    write_skeleton(tree, project_root)
     for plant in PLANTS:
         write(tree, plant.module, plant.imports + "\n")
         if plant.target.startswith("placet."):
@@ -88,13 +96,15 @@ def report(tmp_path_factory: pytest.TempPathFactory, project_root: Path) -> str:
     return lint(tree, project_root)
 
 
-def write_skeleton(tree: Path) -> None:
+def write_skeleton(tree: Path, project_root: Path) -> None:
     """The packages, and the modules that contracts speak of, all empty."""
     for name in ("", "adapters", *PACKAGES):
         write(tree, f"{name}.__init__" if name else "__init__", "")
-    doors = ("apply", "intake", "reconcile", "redelivering", "resolving")
-    for module in ("app", "config", *(f"engine.{door}" for door in doors)):
-        write(tree, module, "")
+    contracts = settings_of(project_root)["contracts"]
+    assert isinstance(contracts, list)
+    named = {name for each in contracts for key in NAME_MODULES for name in each.get(key, ())}
+    for module in ("app", "config", *sorted(named)):
+        write(tree, module.removeprefix("placet."), "")
 
 
 def write(tree: Path, module: str, text: str) -> None:
@@ -132,6 +142,6 @@ def test_every_contract_has_a_plant(configuration: dict[str, list[dict[str, str]
 
 
 def test_a_package_without_a_place_is_refused(tmp_path: Path, project_root: Path) -> None:
-    write_skeleton(tmp_path)
+    write_skeleton(tmp_path, project_root)
     write(tmp_path, "newcomer.__init__", "")
     assert "newcomer" in lint(tmp_path, project_root)

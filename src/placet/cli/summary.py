@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from placet.contract.quantities import format_bytes, format_duration_ms, format_money
 
 if TYPE_CHECKING:
-    from placet.contract.api import ResultView
+    from placet.contract.api import OfferView, ResultView
 
 OUTPUTS_SHOWN = 20
 
@@ -41,6 +41,11 @@ def show_result(result: "ResultView", say: Callable[[str], None]) -> None:
         say(f"  output   {output.path}  {format_bytes(output.size_bytes)}  sha256 {output.sha256[:16]}…")
     if len(result.outputs) > OUTPUTS_SHOWN:
         say(f"  and {len(result.outputs) - OUTPUTS_SHOWN} more: placet artifacts ls {result.workload_id}")
+
+
+def provider_of(offer: "OfferView") -> str:
+    """The provider of an offer, and that it is not real where it is not."""
+    return offer.provider + (" (not real)" if offer.simulated else "")
 
 
 def _wasted(result: "ResultView") -> str:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from placet.domain.errors import ForbiddenMove
 from placet.domain.records import Transition
 from placet.domain.states import WORKLOAD_FINAL
+from placet.failpoints import passing
 from placet.ports.store import Store
 
 
@@ -12,7 +13,7 @@ async def apply(store: Store, transitions: Sequence[Transition]) -> Sequence[boo
     """Write what still holds; ``False`` marks what does not. Raises ``ForbiddenMove`` on a transition that lies."""
     for transition in transitions:
         _check(transition)
-    return await store.apply(transitions)
+    return await passing(transitions, store.apply(transitions))
 
 
 def _check(transition: Transition) -> None:

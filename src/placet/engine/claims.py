@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from placet.domain.records import Record
+from placet.failpoints import Point, passing
 from placet.ports.ambient import Clock
 from placet.ports.store import Claim, Store
 
@@ -110,16 +111,15 @@ class Claims:
         return [*first, *(await self._claim(now_ms, 0, waiters - len(first)))] if len(first) < waiters else first
 
     async def _claim(self, now_ms: int, due: int, waiters: int) -> Sequence[Record]:
-        records = await self._store.claim(
-            Claim(
-                owner=self._options.worker,
-                now_ms=now_ms,
-                limit=due,
-                owner_timeout_ms=int(self._options.owner_timeout_s * 1000),
-                capacity_waiters=waiters,
-                waiters_after=self._after or "",
-            )
+        wanted = Claim(
+            owner=self._options.worker,
+            now_ms=now_ms,
+            limit=due,
+            owner_timeout_ms=int(self._options.owner_timeout_s * 1000),
+            capacity_waiters=waiters,
+            waiters_after=self._after or "",
         )
+        records = await passing(Point.CLAIM, self._store.claim(wanted))
         if waiters:
             self._go_on(records, waiters)
         return records

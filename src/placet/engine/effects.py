@@ -24,6 +24,7 @@ from placet.engine.facts import (
     SubmitAnswer,
 )
 from placet.engine.pacing import Turns
+from placet.failpoints import Point, passing
 from placet.ports.ambient import Clock
 from placet.ports.artifacts import Artifacts
 from placet.ports.provider import Provider
@@ -65,7 +66,8 @@ class Effects:
         """Tell the runner; when that fails it asks again."""
         try:
             async with self._call(effect.provider, Verb.PERMIT) as provider:
-                await provider.answer_permit(effect.request, effect.granted, effect.reason)
+                told = provider.answer_permit(effect.request, effect.granted, effect.reason)
+                await passing(Point.PERMIT_ANSWER, told)
         except ProviderError:
             return  # the runner asks again, and its request is seen in the next observation
 
@@ -87,7 +89,7 @@ class Effects:
                 if late_ms > self._turns.longest_ms(effect.launch.offer.provider, Verb.SUBMIT) + SEND_WITHIN_MS:
                     too_late = Unavailable(f"not sent: {late_ms} ms after its intent somebody else may own it")
                     return SubmitAnswer(epoch=epoch, error=too_late, kept=True)
-                handle = await provider.submit(effect.launch)
+                handle = await passing(Point.SUBMIT, provider.submit(effect.launch))
         except OutcomeUnknown as error:
             return SubmitAnswer(epoch=epoch, error=error, unclear=True)
         except ProviderError as error:
@@ -120,7 +122,7 @@ class Effects:
     async def _cancel(self, effect: Cancel) -> tuple[Fact, ...]:
         try:
             async with self._call(effect.handle.provider, Verb.CANCEL) as provider:
-                await provider.cancel(effect.handle, effect.grace_s)
+                await passing(Point.CANCEL, provider.cancel(effect.handle, effect.grace_s))
         except ProviderError:
             return ()  # it is asked again
         return (StopTaken(key=effect.handle.key),)
@@ -134,9 +136,10 @@ class Effects:
                 location = self._artifacts.location(
                     workload.tenant, workload.id, attempt.epoch, f"outputs/{output.path}"
                 )
-                await self._artifacts.adopt(
+                adopting = self._artifacts.adopt(
                     location, output.location, size_bytes=output.size_bytes, sha256=output.sha256
                 )
+                await passing(Point.ADOPT, adopting)
                 artifacts.append(
                     Artifact(
                         workload_id=workload.id,
@@ -167,7 +170,7 @@ class Effects:
                 if seal.bytes_kept:
                     await self._keep_log(workload, attempt, provider, seal.stream, seal.bytes_kept)
             async with self._call(attempt.provider, Verb.RELEASE) as provider:
-                gone = await provider.release(attempt.handle)
+                gone = await passing(Point.RELEASE, provider.release(attempt.handle))
         except (ProviderError, OSError):
             return (Released(epoch=attempt.epoch, gone=False),)
         return (Released(epoch=attempt.epoch, gone=gone),)
@@ -181,7 +184,7 @@ class Effects:
         if kept is not None and kept.size_bytes == size_bytes:
             return
         pieces = (chunk.data async for chunk in provider.logs(attempt.handle, stream, 0))
-        await self._artifacts.write(location, pieces)
+        await passing(Point.KEEP_LOG, self._artifacts.write(location, pieces))
 
 
 def _still_at(found: Sequence[FoundOutput]) -> str:

@@ -32,6 +32,7 @@ from placet.domain.states import Desired, WorkloadState
 from placet.domain.units import SECOND_MS
 from placet.engine.apply import apply
 from placet.engine.market import LISTS_WITHIN_S, Market
+from placet.failpoints import Point, passing
 from placet.ports.ambient import Clock, Ids
 from placet.ports.store import Store
 from placet.stages import admission, blocking, forecast, placement, quotes, refusal, relaxations, sizing
@@ -269,7 +270,7 @@ class Intake:
         step = owner.first_step(workload)
         try:
             accepted, stepped = await asyncio.gather(
-                self._ports.store.accept(acceptance),
+                passing(Point.ACCEPT, self._ports.store.accept(acceptance)),
                 apply(self._ports.store, [] if step is None else [step]),
                 return_exceptions=True,
             )
@@ -369,7 +370,7 @@ class Intake:
 
     async def _quote_key(self) -> bytes:
         if self._key is None:
-            self._key = await self._ports.store.secret(QUOTE_KEY)
+            self._key = await passing(Point.QUOTE_KEY, self._ports.store.secret(QUOTE_KEY))
         return self._key
 
     async def match(self, tenant: str, spec: Spec, drops_max: int) -> Match:

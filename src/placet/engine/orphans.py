@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from placet.domain.orphans import Orphan, OrphanReason, requested
+from placet.failpoints import Point, passing
 from placet.ports.ambient import Clock
 from placet.ports.store import Store
 
@@ -39,6 +40,6 @@ class Orphans:
             return NotOurs(orphan=orphan)
         wanted = requested(orphan, actor, self._clock.now_ms())
         if wanted is not orphan:
-            await self._store.put_orphans([wanted])
+            await passing(Point.ORPHANS, self._store.put_orphans([wanted]))
         self._sweep_now()
         return wanted

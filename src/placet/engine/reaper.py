@@ -10,6 +10,7 @@ from placet.domain.allocations import Handle
 from placet.domain.errors import ProviderError
 from placet.domain.orphans import Orphan, closed
 from placet.domain.records import Record
+from placet.failpoints import Point, passing
 from placet.ports.ambient import Clock
 from placet.ports.provider import Provider
 from placet.ports.store import Store
@@ -87,13 +88,13 @@ class Reaper:
         )
         found = reap(listed, self._sweeps.rules, now_ms=self._clock.now_ms())
         # What is to be deleted is written first. One that somebody asked for meanwhile is there for the next sweep.
-        await self._store.put_orphans(found.changed)
+        await passing(Point.ORPHANS, self._store.put_orphans(found.changed))
         deleted = []
         for orphan in found.release:
             if await _deleted(provider, orphan):
                 proof = f"{name} deleted it and shows nothing of it any more"
                 deleted.append(closed(orphan, proof, self._clock.now_ms()))
-        await self._store.put_orphans(deleted)
+        await passing(Point.ORPHANS, self._store.put_orphans(deleted))
         return len(found.release), deleted
 
     async def _records(self, handles: Sequence[Handle]) -> dict[str, Record]:
@@ -120,6 +121,6 @@ async def _listed(provider: Provider, deployment: str) -> tuple[Handle, ...] | N
 
 async def _deleted(provider: Provider, orphan: Orphan) -> bool:
     try:
-        return await provider.release(orphan.handle)
+        return await passing(Point.SWEEP, provider.release(orphan.handle))
     except ProviderError:
         return False  # it stays as it is, and the next sweep asks again

@@ -37,6 +37,7 @@ from placet.engine.owned import Owned, asks_nothing
 from placet.engine.pacing import submits_at_once, with_waiting
 from placet.engine.reaper import Reaper, Sweeps
 from placet.engine.reservations import Reservations
+from placet.failpoints import Point, passing
 from placet.ports.ambient import Clock, Ids
 from placet.ports.provider import Hints, Provider
 from placet.ports.store import Store
@@ -128,9 +129,8 @@ class Reconciler:
 
     def stored_elsewhere(self, workload_ids: frozenset[str]) -> None:
         """Another process wrote rows: what we hold of them is out of date, and some may have become free to claim."""
-        for workload_id in workload_ids or tuple(self._owned):
-            if workload_id in self._owned:
-                self._stale[workload_id] = None
+        self._stale.update(dict.fromkeys(workload_ids))
+        self._in_doubt = self._in_doubt or not workload_ids
         if not workload_ids or any(workload_id not in self._owned for workload_id in workload_ids):
             self._claims.news()
         self._memory.elsewhere()
@@ -190,8 +190,8 @@ class Reconciler:
 
     def touched(self, workload_id: str) -> None:
         """The front door wrote a workload's row; what we hold of it is out of date."""
+        self._stale[workload_id] = None
         if workload_id in self._owned:
-            self._stale[workload_id] = None
             self._news.set()
         else:
             self._want_claim()
@@ -212,7 +212,7 @@ class Reconciler:
 
     async def succeed(self, predecessor: str) -> None:
         """Free at once what a worker owned that is known to be dead."""
-        await self._ports.store.retire(predecessor)
+        await passing(Point.SUCCESSION, self._ports.store.retire(predecessor))
 
     async def run(self) -> None:
         """Move workloads until ``stop``; a fault of the store is waited out, nothing is lost by it."""
@@ -243,7 +243,7 @@ class Reconciler:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         try:
-            await self._ports.store.retire(self._options.worker)
+            await passing(Point.RETIREMENT, self._ports.store.retire(self._options.worker))
         except StoreError as error:
             log.warning("store.unavailable", action="leave the leases to run out", error=str(error))
 
@@ -253,7 +253,7 @@ class Reconciler:
             return
         if now_s - self._beat_at_s > self._options.owner_timeout_s and self._beat_at_s > 0:
             self._in_doubt = True  # we were silent for so long that others may have taken what we hold
-        await self._ports.store.beat(self._options.worker, self._ports.clock.now_ms())
+        await passing(Point.BEAT, self._ports.store.beat(self._options.worker, self._ports.clock.now_ms()))
         self._beat_at_s = now_s + self._options.beat_s
 
     async def _resolve_doubt(self) -> None:
@@ -449,9 +449,10 @@ class Reconciler:
         """Others wrote these rows: take what is stored, keep what was heard, let go of what is not ours.
 
         Only the loop itself loads, so that nothing it holds changes while a decision is on its way to the store.
+        What was written while a claim or an acceptance of it was on its way is known by then, too.
         """
         stale = [workload_id for workload_id in self._stale if workload_id in self._owned]
-        self._stale.clear()
+        self._forget_strangers()
         if not stale:
             return
         try:
@@ -471,6 +472,9 @@ class Reconciler:
             owned.record = record
             self._dirty[workload_id] = None
 
+    def _forget_strangers(self) -> None:
+        self._stale = {workload_id: None for workload_id in self._stale if workload_id in self._promised}
+
     def _due(self, now_ms: int) -> None:
         while self._looks and self._looks[0][0] <= now_ms:
             at_ms, workload_id = heapq.heappop(self._looks)
@@ -484,7 +488,7 @@ class Reconciler:
             await self._ports.clock.pause(0)
             return
         self._dirty.clear()
-        self._stale.clear()
+        self._forget_strangers()
         clock = self._ports.clock
         due_s = min(self._claims.due_at_s, self._beat_at_s, self._reaper.due_at_s, self._memory.due_at_s)
         rest_s = due_s - clock.monotonic_s()

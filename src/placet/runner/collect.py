@@ -11,7 +11,7 @@ import os
 import signal
 import time
 
-from placet.runner import causes
+from placet.runner import causes, failpoints
 from placet.runner.records import read_record, write_record
 from placet.runner.spawn import fork_call
 from placet.runner.walk import Found, TooMuch, Walk, open_file
@@ -255,6 +255,7 @@ def _take(root: int, found: Found, target: str, number: int) -> Json:
     kept = os.path.join(target, str(number))
     with contextlib.suppress(FileNotFoundError):
         os.unlink(kept)
+    failpoints.before("runner.output")
     source = open_file(root, found.parts)
     try:
         facts = os.fstat(source)
@@ -271,6 +272,7 @@ def _take(root: int, found: Found, target: str, number: int) -> Json:
                 os.close(file)
     finally:
         os.close(source)
+    failpoints.after("runner.output")
     return {"size_bytes": size, "sha256": digest, "file": kept}
 
 

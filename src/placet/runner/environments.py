@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 
-from placet.runner import causes
+from placet.runner import causes, failpoints
 from placet.runner.loop import signalled
 from placet.runner.records import encode, remove_tree, wall_ms, write_record
 from placet.runner.spawn import Program, fork_call
@@ -227,7 +227,9 @@ class Environments:
             write_record(os.path.join(venv, "ready.json"), ready)
             if not os.path.exists(os.path.join(build.folder, "ready.json")):
                 remove_tree(build.folder)
+                failpoints.before("runner.environment")
                 os.rename(venv, build.folder)
+                failpoints.after("runner.environment")
         except OSError as error:
             return f"cannot keep the environment: {error}"
         return ""

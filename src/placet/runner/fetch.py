@@ -12,6 +12,7 @@ import os
 import socket
 import time
 
+from placet.runner import failpoints
 from placet.runner.guard import Refused, addresses, follow, parse
 
 TYPE_CHECKING = False
@@ -149,5 +150,7 @@ def _store(reply: http.client.HTTPResponse, path: str, bounds: Bounds) -> tuple[
     if announced is not None and received != announced:
         raise Refused("the download broke off")
     os.chmod(partial, 0o400)
+    failpoints.before("runner.input")
     os.rename(partial, path)
+    failpoints.after("runner.input")
     return received, digest.hexdigest()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 
-from placet.runner import causes, checkpoints
+from placet.runner import causes, checkpoints, failpoints
 from placet.runner.attempt import FOLDERS, Attempt
 from placet.runner.collect import Collecting
 from placet.runner.environments import Environments
@@ -89,8 +89,10 @@ class Keeper:
         attempt = Attempt(launch, self.world.layout.attempt(launch.key), self.world.identity)
         attempt.created_ms = wall_ms()
         try:
+            failpoints.before("runner.folder")
             if not self._spares.take(attempt.folder):
                 os.mkdir(attempt.folder, 0o700)
+            failpoints.after("runner.folder")
             # Secrets are in the environment only, and a later supervisor has no use for it.
             record = {
                 "launch": {**document, "env": {}},
@@ -213,8 +215,10 @@ class Keeper:
 
     def _delete(self, attempt: Attempt) -> bool:
         plain = attempt.folders == FOLDERS[:1]
+        failpoints.before("runner.discard")
         if not (plain and self._spares.put(attempt.folder)) and not self._discard(attempt.folder):
             return False
+        failpoints.after("runner.discard")
         self.attempts.pop(attempt.key, None)
         return True
 

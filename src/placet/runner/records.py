@@ -12,6 +12,8 @@ import json
 import os
 import time
 
+from placet.runner import failpoints
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict
@@ -128,7 +130,9 @@ def _replace(path: str, data: bytes) -> None:
         os.ftruncate(descriptor, len(data))
     finally:
         os.close(descriptor)
+    failpoints.before(failpoints.record(path))
     os.rename(temporary, path)
+    failpoints.after(failpoints.record(path))
 
 
 def remove_tree(path: str) -> None:

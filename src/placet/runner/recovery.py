@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import time
 
-from placet.runner import causes, processes
+from placet.runner import causes, failpoints, processes
 from placet.runner.attempt import Attempt
 from placet.runner.launch import Invalid, Launch
 from placet.runner.records import read_record, remove_tree, write_record
@@ -43,7 +43,10 @@ def recover(world: World, keeper: Keeper) -> None:
         else:
             attempt.restore(record)
             finished.append(attempt)
+    failpoints.before("runner.kill-leftovers")
     kill_everything(world, {attempt.key for attempt in lost})
+    failpoints.after("runner.kill-leftovers")
+    failpoints.before("runner.recovery")
     keeper.environments.remove_unfinished()
     for folder in (world.layout.trash, world.layout.spares):
         remove_tree(folder)
@@ -52,6 +55,7 @@ def recover(world: World, keeper: Keeper) -> None:
         _record_loss(world, attempt)
     for attempt in finished + lost:
         keeper.adopt(attempt)
+    failpoints.after("runner.recovery")
 
 
 def kill_everything(world: World, keys: set[str]) -> None:

@@ -9,7 +9,7 @@ import os
 import signal
 import socket
 
-from placet.runner import causes, processes, program
+from placet.runner import causes, failpoints, processes, program
 from placet.runner.disk import CutFiles, Tally
 from placet.runner.loop import signalled
 from placet.runner.records import wall_ms, write_record
@@ -107,6 +107,7 @@ class Running:
             what = program.describe(world, attempt, ends[0], ends[1], interpreter)
             attempt.note("mechanisms", program.held_by(world, attempt))
             attempt.enter(causes.STARTING)
+            failpoints.before("runner.start")
             if self._start_at_once(attempt, what):
                 return
             attempt.report, what.report = self._report_channel(attempt.sandboxed)
@@ -146,6 +147,7 @@ class Running:
         return True
 
     def _watch_main(self, attempt: Attempt) -> None:
+        failpoints.after("runner.start")
         self._world.loop.child(attempt.pid, lambda status, usage: self._main_ended(attempt, status, usage))
 
     def _report_channel(self, sandboxed: bool) -> tuple[int, int]:
@@ -246,6 +248,7 @@ class Running:
             attempt.timers["grace"] = self._world.loop.later(LEFT_ALIVE_MOST_S, lambda: self._kill(attempt))
 
     def _main_ended(self, attempt: Attempt, status: int, usage: resource.struct_rusage) -> None:
+        failpoints.before("runner.reaped")
         attempt.cancel_timers()
         self._world.gauge.leave(attempt)
         attempt.ended_ticks = processes.ticks_now()
@@ -256,6 +259,7 @@ class Running:
         attempt.usage["peak_memory_bytes"] = usage.ru_maxrss * 1024
         if attempt.sandboxed and attempt.inner_status is not None:
             status = attempt.inner_status
+        failpoints.after("runner.reaped")
         self._contain(attempt, status, LEFT_ALIVE_FIRST_S)
 
     def _contain(self, attempt: Attempt, status: int, pause_s: float) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from placet.runner import causes
+from placet.runner import causes, failpoints
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class Spares:
             names = set(os.listdir(folder))
             if not names <= EXPECTED or "work" not in names or os.listdir(folder + "/work"):
                 return False
+            failpoints.before("runner.spare")
             for name in RECORDS:
                 if name in names:
                     os.rename(folder + "/" + name, folder + "/" + name + NEW)
@@ -57,6 +58,7 @@ class Spares:
             self._count += 1
             spare = f"{self._folder}/{os.getpid()}-{self._count}"
             os.rename(folder, spare)
+            failpoints.after("runner.spare")
         except OSError:
             return False
         self._stock.append(spare)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import fcntl
 import os
 
+from placet.runner import failpoints
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict
@@ -125,7 +127,9 @@ class Stream:
             end = min(count, room)
             start = 0
             while start < end:
+                failpoints.before("runner.log")
                 written = os.write(self._file, _view[start:end])
+                failpoints.after("runner.log")
                 start += written
                 self.kept_bytes += written
         except OSError as error:

@@ -6,6 +6,7 @@ import json
 import os
 import socket
 
+from placet.runner import failpoints
 from placet.runner.records import encode
 
 TYPE_CHECKING = False
@@ -76,7 +77,9 @@ class Connection:
 
     def _write(self) -> None:
         try:
+            failpoints.before("runner.answer")
             sent = self._channel.send(self._unsent)
+            failpoints.after("runner.answer")
         except BlockingIOError:
             sent = 0
         except OSError:
@@ -117,7 +120,9 @@ class Connection:
         if not isinstance(document, dict):
             self.close()
             return
+        failpoints.before("runner.request")
         self._handle(self, document)
+        failpoints.after("runner.request")
 
 
 def listen(folder: str, name: str) -> socket.socket:

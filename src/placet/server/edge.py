@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from placet.failpoints import Point, passing
 from placet.server import problems
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -143,7 +144,8 @@ def _with_headers(send: Send, passage: _Passage) -> Send:
             present = {name for name, _ in headers}
             headers.extend(pair for pair in _HEADERS if pair[0] not in present)
             headers.append((b"x-request-id", request_id))
-        await send(message)
+        ends = message["type"] == "http.response.body" and not message.get("more_body")
+        await (passing(Point.REPLY, send(message)) if ends else send(message))
 
     return outgoing
 

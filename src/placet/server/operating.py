@@ -11,6 +11,7 @@ from starlette.responses import Response
 from placet import __version__
 from placet.contract import api
 from placet.contract.tokens import IssuedTokenView, TokenPage, TokenRequest, TokenView
+from placet.failpoints import Point, passing
 from placet.server import mapping, problems
 from placet.server.asking import unfit
 from placet.server.doors import Doors, reply
@@ -88,7 +89,7 @@ class Operating:
         expires_ms = None if wanted.expires_in_s is None else now_ms + wanted.expires_in_s * 1000
         wish = Wish(name=wanted.name, tenant=principal.tenant, scopes=scopes, expires_ms=expires_ms)
         issued = issue(wish, self._doors.ids, now_ms)
-        await self._doors.store.add_token(issued.token)
+        await passing(Point.CREDENTIAL, self._doors.store.add_token(issued.token))
         self._doors.gate.forget(issued.token.id)
         view = IssuedTokenView(**mapping.token(issued.token).model_dump(), token=issued.text)
         return reply(view, 201)
@@ -101,7 +102,7 @@ class Operating:
             raise problems.Refusal(
                 problems.NOT_FOUND, detail="there is no such token", fix="`placet token ls` lists them"
             )
-        await self._doors.store.revoke_token(token_id, self._doors.clock.now_ms())
+        await passing(Point.REVOCATION, self._doors.store.revoke_token(token_id, self._doors.clock.now_ms()))
         self._doors.gate.forget(token_id)
         revoked = await self._doors.store.token(token_id)
         return reply(mapping.token(revoked or token))

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from placet.contract.words import Scope as Scope
 from placet.domain.records import Token
+from placet.failpoints import Point, around, passing
 from placet.ports.ambient import Clock, Ids
 from placet.ports.store import Store
 from placet.server.throttle import FailedTokens
@@ -174,7 +175,7 @@ async def ensure_local_token(store: Store, ids: Ids, now_ms: int, path: Path) ->
         if known and known.revoked_ms is None and hmac.compare_digest(known.digest, digest_of(match[2])):
             return
     issued = issue(Wish(name=LOCAL_NAME, tenant=LOCAL_TENANT, scopes=EVERY_SCOPE), ids, now_ms)
-    await store.add_token(issued.token)
+    await passing(Point.CREDENTIAL, store.add_token(issued.token))
     _write_private(path, issued.text + "\n")
 
 
@@ -200,7 +201,8 @@ def _write_private(path: Path, text: str) -> None:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
-    draft.replace(path)
+    with around(Point.CREDENTIAL_FILE):
+        draft.replace(path)
 
 
 def _letters(nonce: str) -> str:

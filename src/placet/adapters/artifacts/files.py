@@ -9,6 +9,7 @@ import stat
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+from placet.failpoints import Point, around
 from placet.ports.artifacts import ObjectStat
 
 PIECE_BYTES = 1024 * 1024
@@ -103,10 +104,12 @@ class FileArtifacts:
 
 def _publish(part: Path, target: Path) -> None:
     """Force the bytes to the disk, then give them their name, then force the name."""
-    part.chmod(0o600)
-    _force(part, os.O_RDONLY)
-    part.replace(target)
-    _force(target.parent, os.O_RDONLY | os.O_DIRECTORY)
+    with around(Point.ARTIFACT_PART):
+        part.chmod(0o600)
+        _force(part, os.O_RDONLY)
+    with around(Point.ARTIFACT_NAME):
+        part.replace(target)
+        _force(target.parent, os.O_RDONLY | os.O_DIRECTORY)
 
 
 def _make_folders(folder: Path) -> None:

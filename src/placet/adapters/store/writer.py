@@ -10,6 +10,7 @@ from typing import TypeAlias
 from placet.adapters.store.batch import Item, groups
 from placet.adapters.store.link import Database, Link
 from placet.domain.errors import StoreBusy, StoreError
+from placet.failpoints import Point, around
 
 TRIES = 4
 BATCH_ITEMS_MAX = 1_000
@@ -113,7 +114,8 @@ class Writer:
                 if touched:
                     link.announce(touched)
                 committing = True
-                link.commit()
+                with around(Point.COMMIT):
+                    link.commit()
                 return None, touched
             except Exception as error:  # noqa: BLE001 - whatever happened, the callers must hear of it and the thread live on
                 self._recover()

@@ -11,6 +11,7 @@ from placet.cli.door import client
 from placet.cli.exits import Exit
 from placet.cli.failures import say_problem
 from placet.cli.output import Output, last_words
+from placet.cli.summary import provider_of
 from placet.contract.quantities import format_duration_ms, format_money
 from placet.sdk.specs import Document
 
@@ -96,7 +97,7 @@ def _duration(seconds: str) -> str:
 
 def _say_offers(output: Output, view: "api.EstimateView") -> None:
     rows = [
-        (place, one.offer.id, one.offer.provider, format_money(Decimal(one.offer.price_usd_per_hour)) + "/h",
+        (place, one.offer.id, provider_of(one.offer), format_money(Decimal(one.offer.price_usd_per_hour)) + "/h",
          format_money(Decimal(one.cost_usd.likely)), _duration(one.offer.startup_s), one.offer.availability)
         for place, one in enumerate(view.plan.ranked[:CANDIDATES_SHOWN], 1)
     ]  # fmt: skip

@@ -10,6 +10,7 @@ from placet.cli.commands.looking import Id
 from placet.cli.door import client, resolve
 from placet.cli.exits import Exit
 from placet.cli.output import Output, last_words
+from placet.cli.summary import provider_of
 from placet.contract.quantities import format_money
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def _lines(made: "views.DecisionView") -> Iterator[str]:
 def _ranked(made: "views.DecisionView", top: int) -> list[tuple[object, ...]]:
     return [
         (
-            place, one.offer.id, one.offer.provider, one.offer.region,
+            place, one.offer.id, provider_of(one.offer), one.offer.region,
             format_money(Decimal(one.offer.price_usd_per_hour)) + "/h", format_money(Decimal(one.cost_usd.likely)),
             one.score, " ".join(f"{name}={value}" for name, value in one.parts.items()),
         )

@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from placet.domain.errors import OutcomeUnknown, Unavailable
+from placet.failpoints import Point, around
 
 RUNNER = Path(__file__).resolve().parents[3] / "runner" / "supervisor.py"
 LINE_BYTES_MAX = 256 * 1024 * 1024
 START_LIMIT_S = 30.0
+GREETINGS = 3
 RECONNECT_FIRST_S = 0.05
 RECONNECT_MOST_S = 5.0
 ADDRESS_BYTES_MAX = 100
@@ -116,9 +118,27 @@ class Link:
     def _flush(self) -> None:
         lines, self._unsent = self._unsent, []
         if self._writer is not None:
-            self._writer.write(b"\n".join([*lines, b""]))
+            with around(Point.REQUEST):
+                self._writer.write(b"\n".join([*lines, b""]))
 
     async def _connect(self) -> None:
+        """One that leaves while it is greeted, because nobody had needed it for long, is followed by a new one."""
+        for left in reversed(range(GREETINGS)):
+            await self._reach()
+            try:
+                await self._greet(self)
+            except (Refused, OutcomeUnknown) as error:
+                gone = self._writer is None
+                if self._reading is not None:
+                    self._reading.cancel()
+                    self._reading = None
+                self._hang_up()
+                if not (gone and left):
+                    raise Unavailable(f"the supervisor does not take our greeting: {error}") from error
+            else:
+                return
+
+    async def _reach(self) -> None:
         try:
             reader, writer = await self._dial()
         except OSError:
@@ -129,13 +149,6 @@ class Link:
                 raise Unavailable(f"the supervisor does not answer: {error}") from error
         self._writer = writer
         self._reading = asyncio.create_task(self._read(reader), name="supervisor link")
-        try:
-            await self._greet(self)
-        except (Refused, OutcomeUnknown) as error:
-            self._reading.cancel()
-            self._reading = None
-            self._hang_up()
-            raise Unavailable(f"the supervisor does not take our greeting: {error}") from error
 
     async def greeting(self, verb: str, **fields: object) -> Json:
         """A call made while greeting, when the link is not open to others yet."""
@@ -218,7 +231,8 @@ class Link:
             return
         waiting = self._waiting.get(number)
         if waiting is not None and not waiting.done():
-            waiting.set_result(document)
+            with around(Point.ANSWER):
+                waiting.set_result(document)
 
     def _hang_up(self) -> None:
         if self._writer is not None:

@@ -100,7 +100,10 @@ class LocalProvider:
     async def open(self, hints: Hints) -> None:
         self._hints = hints
         if not self._options.region:
-            place = await asyncio.to_thread(machine.place, self._options.folder)
+            try:
+                place = await asyncio.to_thread(machine.place, self._options.folder)
+            except OSError as error:
+                raise Unavailable(f"its folder cannot be used: {error}", provider=self.name) from error
             self._options = replace(self._options, region=place)
         if self._options.devices is None:
             self._devices = await asyncio.to_thread(machine.devices)

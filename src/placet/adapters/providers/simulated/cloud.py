@@ -28,7 +28,7 @@ from placet.adapters.providers.simulated.behaviour import (
 )
 
 PAGE = 50
-# A journal of this size is written anew when it is opened, without what is deleted for so long.
+# A journal of this size is written anew. The name of what is deleted is not used again for so long.
 JOURNAL_BYTES = 8 * 1024 * 1024
 KEPT_MS = 7 * 86_400 * SECOND_MS
 
@@ -93,13 +93,14 @@ class Cloud:
         self._tried: dict[str, int] = {}
         self._read_bytes = 0
         self._inode = 0
+        self._compact_at_bytes = JOURNAL_BYTES
+        self.revision = 0
 
     def open(self) -> None:
         """Make the folder; what is there goes on being there."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with self._locked() as journal:
-            if os.fstat(journal).st_size > JOURNAL_BYTES:
-                self._compact()
+        with self._locked():
+            pass
 
     # What is asked of it. Each method is one call.
 
@@ -122,7 +123,10 @@ class Cloud:
             if how.lost_reply == "before_effect":
                 return Reply(status=CUT, text=NO_REPLY)
             self._append(journal, Fact(what="order", key=order.key, at_ms=now_ms, order=order))
-            return _told(how, self._machines[order.key])
+            made = self._machines[order.key]
+            if self._read_bytes > self._compact_at_bytes:
+                self._compact()
+            return _told(how, made)
 
     def get(self, key: str) -> Reply:
         """One machine by its name."""
@@ -279,6 +283,7 @@ class Cloud:
         self._take_in(journal)
 
     def _apply(self, fact: Fact) -> None:
+        self.revision += 1
         machine = self._machines.get(fact.key)
         match fact.what:
             case "order" if fact.order is not None:
@@ -291,16 +296,21 @@ class Cloud:
                 self._machines[fact.key] = _after(machine, fact)
 
     def _compact(self) -> None:
-        """Write the journal anew, without what is over for long. Only under the lock."""
+        """Write the journal anew: of what is deleted only the name is kept, for a week. Only under the lock."""
         oldest_ms = self._now_ms() - KEPT_MS
-        facts = [Fact(what="bar", key=key, at_ms=at_ms) for key, at_ms in self._barred.items() if at_ms > oldest_ms]
-        for machine in self._machines.values():
-            if machine.deleted_ms is None or machine.deleted_ms > oldest_ms:
+        spent = self._barred | {
+            key: machine.deleted_ms for key, machine in self._machines.items() if machine.deleted_ms is not None
+        }
+        facts = [Fact(what="bar", key=key, at_ms=at_ms) for key, at_ms in spent.items() if at_ms > oldest_ms]
+        for key, machine in self._machines.items():
+            if key not in spent:
                 facts += _facts(machine)
+        text = b"".join(_encoder.encode(fact) + b"\n" for fact in facts)
         part = self._folder / "journal.part"
-        part.write_bytes(b"".join(_encoder.encode(fact) + b"\n" for fact in facts))
+        part.write_bytes(text)
         part.chmod(0o600)
         part.replace(self._folder / "journal")
+        self._compact_at_bytes = max(JOURNAL_BYTES, 2 * len(text))
 
 
 def _told(how: Behaviour, machine: Machine) -> Reply:

@@ -24,6 +24,8 @@ from placet.ports.provider import Hints
 LOOK_EVERY_S = 0.25
 ASK_AGAIN_MS = 2000
 OFFERS_FRESH_MS = 1000
+# The engine asks for offers many times in one round; what the time alone changes is looked for this often.
+OFFERS_LOOK_MS = 50
 PIECE_BYTES = 256 * 1024
 
 Answer = TypeVar("Answer")
@@ -45,6 +47,7 @@ class SimulatedProvider:
         self._offers: tuple[Offer, ...] = ()
         self._offers_ms = 0
         self._taken: dict[str, int] = {}
+        self._revision, self._looked_ms = -1, 0
 
     @property
     def name(self) -> str:
@@ -69,7 +72,10 @@ class SimulatedProvider:
             await asyncio.gather(watching, return_exceptions=True)
 
     def offers(self) -> Sequence[Offer]:
-        now_ms = self._clock.now_ms()
+        now_ms, revision = self._clock.now_ms(), self._cloud.revision
+        if revision == self._revision and 0 <= now_ms - self._looked_ms < OFFERS_LOOK_MS:
+            return self._offers
+        self._revision, self._looked_ms = revision, now_ms
         taken = _taken(self._cloud.known(), now_ms)
         if not self._offers or taken != self._taken or now_ms - self._offers_ms >= OFFERS_FRESH_MS:
             self._taken, self._offers_ms = taken, now_ms
@@ -225,18 +231,20 @@ class SimulatedProvider:
         while True:
             self._stirred.clear()
             try:
-                machines = await self._ask(self._cloud.machines)
+                found = await self._ask(self._cloud.machines)
             except Unavailable:
-                machines = {}
+                found = {}
+            machines = [machine for machine in found.values() if machine.deleted_ms is None]
             now_ms = self._clock.now_ms()
-            for machine in list(machines.values()):
+            for machine in machines:
                 await self._hint(machine, now_ms)
-            await self._rest(machines.values(), now_ms)
+            self._told = {key: told for key, told in self._told.items() if key in found}
+            await self._rest(machines, now_ms)
 
     async def _hint(self, machine: Machine, now_ms: int) -> None:
         key, hints = machine.order.key, self._hints
         seen = look(machine, now_ms)
-        if hints is None or seen.state is State.ABSENT or machine.deleted_ms is not None:
+        if hints is None or seen.state is State.ABSENT:
             return
         if seen.state is State.READY and now_ms - self._asked_ms.get(key, 0) >= ASK_AGAIN_MS:
             self._asked_ms[key] = now_ms
