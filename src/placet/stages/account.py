@@ -114,6 +114,8 @@ def _secured(view: _View) -> Answer:
     events = view.seqs(EventKind.ATTEMPT_MOVED, EventKind.PERMIT_GRANTED, EventKind.INTENT_SENT)
     if attempt is None or attempt.state is _A.REFUSED:
         return view.answer(question, Truth.NO, "nothing is allocated", events)
+    if attempt.final and view.record.workload.state in (WorkloadState.ACCEPTED, WorkloadState.WAITING):
+        return view.answer(question, Truth.NO, f"attempt {attempt.epoch} is over and the next one has none yet", events)
     if not attempt.final and attempt.absent_reads:
         why = f"absent in {attempt.absent_reads} reads; that is not yet a proof"
         return view.answer(question, Truth.UNKNOWN, why, events, attempt.provider)
