@@ -36,6 +36,7 @@ from placet.engine.reaper import Sweeps
 from placet.engine.reconcile import Ports, ReconcileOptions, Reconciler
 from placet.engine.redelivering import Redelivering
 from placet.engine.resolving import Resolving
+from placet.engine.timekeeping import StoreClock
 from placet.failpoints import Point, around
 from placet.ports.catalog import Bounds, Catalog
 from placet.ports.provider import Provider
@@ -66,7 +67,7 @@ class App:
     """Everything of one server, connected and moving between ``open`` and ``close``."""
 
     settings: Settings
-    clock: SystemClock
+    clock: StoreClock
     ids: RandomIds
     store: Store
     providers: Mapping[str, Provider]
@@ -109,9 +110,10 @@ class App:
 async def open_app(settings: Settings) -> App:
     """Connect everything. Raises ``SchemaMismatch`` for a database of another version."""
     settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    clock, ids = SystemClock(), RandomIds()
+    clock, ids = StoreClock(SystemClock()), RandomIds()
     store = make_store(settings.database)
     await store.open()
+    clock.set(await store.now_ms())
     artifacts = FileArtifacts(settings.artifacts)
     inputs = LocalInputs(settings.storage)
     models = ModelCatalog(hub=HUB if settings.models.hub else None)
@@ -135,6 +137,7 @@ async def open_app(settings: Settings) -> App:
             ids=ids,
             resolve_inputs=inputs.resolve,
             offers=market,
+            set_clock=clock.set,
         ),
         _options(settings, ids),
     )

@@ -23,6 +23,7 @@ from placet.engine.facts import (
     Released,
     Situation,
     Step,
+    StopTaken,
     SubmitAnswer,
     World,
 )
@@ -69,6 +70,8 @@ def _fold(draft: Draft, fact: Fact, world: World, *, adopted: bool) -> tuple[Eff
                     _found(draft, known, fact, world)
         case Delivered() if attempt is not None and attempt.epoch == fact.epoch:
             note_delivered(draft, fact)
+        case StopTaken():
+            draft.stop_taken(fact.key)
         case Released():
             draft.released(fact.epoch, fact.gone)
         case _:
@@ -207,6 +210,9 @@ def _found(draft: Draft, attempt: Attempt, found: Found, world: World) -> None:
             draft.released(attempt.epoch, True)
         outputs_absent(draft, attempt, world)
     if attempt.state is not AttemptState.UNKNOWN:
+        if attempt.handle is None and not attempt.final:  # its runner was heard, and it may be gone since
+            gone = Observation(key=attempt.key, phase=Phase.GONE, observed_ms=draft.now_ms, source=attempt.provider)
+            _observation(draft, gone, world, adopted=False)
         return
     counted = tracking.absent_again(attempt, draft.now_ms)
     card = world.cards[attempt.provider]

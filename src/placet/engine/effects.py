@@ -19,6 +19,7 @@ from placet.engine.facts import (
     Observe,
     Release,
     Released,
+    StopTaken,
     Submit,
     SubmitAnswer,
 )
@@ -55,8 +56,7 @@ class Effects:
                 await self.answer_permit(effect)
                 return ()
             case Cancel():
-                await self._cancel(effect)
-                return ()
+                return await self._cancel(effect)
             case Deliver():
                 return (await self.deliver(workload, effect.attempt, effect.found),)
             case Release():
@@ -119,12 +119,13 @@ class Effects:
                 ),
             )
 
-    async def _cancel(self, effect: Cancel) -> None:
+    async def _cancel(self, effect: Cancel) -> tuple[Fact, ...]:
         try:
             async with self.call(effect.handle.provider, Verb.CANCEL) as provider:
                 await passing(Point.CANCEL, provider.cancel(effect.handle, effect.grace_s))
         except ProviderError:
-            return  # the effect of a cancel is only ever believed from an observation; it is asked again
+            return ()  # it is asked again
+        return (StopTaken(key=effect.handle.key),)
 
     async def deliver(self, workload: Workload, attempt: Attempt, found: Sequence[FoundOutput]) -> Delivered:
         """Move outputs into the artifact store; what is there already is not moved again."""

@@ -37,6 +37,7 @@ from placet.engine.owned import Owned, asks_nothing
 from placet.engine.pacing import submits_at_once, with_waiting
 from placet.engine.reaper import Reaper, Sweeps
 from placet.engine.reservations import Reservations
+from placet.engine.timekeeping import untouched
 from placet.failpoints import Point, passing
 from placet.ports.ambient import Clock, Ids
 from placet.ports.provider import Hints, Provider
@@ -69,7 +70,7 @@ class ReconcileOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
-    """Everything outside that the loop talks to."""
+    """Everything outside that the loop talks to; ``set_clock`` hears at each beat what time it is for the store."""
 
     store: Store
     providers: Mapping[str, Provider]
@@ -78,6 +79,7 @@ class Ports:
     ids: Ids
     resolve_inputs: Callable[[Spec], tuple[ResolvedInput, ...]]
     offers: Callable[[], OfferTable]
+    set_clock: Callable[[int], None] = untouched
 
 
 def _claim_options(options: ReconcileOptions) -> ClaimOptions:
@@ -253,6 +255,7 @@ class Reconciler:
             return
         if now_s - self._beat_at_s > self._options.owner_timeout_s and self._beat_at_s > 0:
             self._in_doubt = True  # we were silent for so long that others may have taken what we hold
+        self._ports.set_clock(await self._ports.store.now_ms())
         await passing(Point.BEAT, self._ports.store.beat(self._options.worker, self._ports.clock.now_ms()))
         self._beat_at_s = now_s + self._options.beat_s
 

@@ -64,6 +64,9 @@ class Store(Protocol):
     async def deployment_id(self) -> str:
         """The random id of this database, made when the schema was."""
 
+    async def now_ms(self) -> int:
+        """What time it is by the clock that all servers of this store share, in milliseconds since 1970, UTC."""
+
     async def secret(self, name: str) -> bytes:
         """32 random bytes that belong to this name in this database, made when they are first asked for.
 

@@ -89,6 +89,13 @@ def test_capacity_that_was_not_seen_lately_is_not_called_secured(doubt: dict[str
     assert truth(ask(running, replace(attempt, **doubt)), Question.CAPACITY_SECURED) is Truth.UNKNOWN
 
 
+def test_while_the_next_attempt_is_waited_for_nothing_is_secured() -> None:
+    over = replace(ATTEMPT, state=A.COLLECTED, permit_ms=NOW_MS, started_ms=NOW_MS, observed_ms=NOW_MS)
+    told = ask(replace(WORKLOAD, state=W.WAITING, epoch=1), over)
+    assert truth(told, Question.CAPACITY_SECURED) is Truth.NO
+    assert truth(told, Question.STARTED) is Truth.YES
+
+
 def test_computed_but_not_delivered_is_told() -> None:
     collected = replace(ATTEMPT, state=A.COLLECTED, computed=True)
     told = ask(replace(WORKLOAD, state=W.DELIVERING, epoch=1, compute_done=True), collected)

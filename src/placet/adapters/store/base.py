@@ -77,6 +77,9 @@ class SqlStore:
         rows = await self._readers.read(lambda link: link.rows(link.sql.meta_value, name=DEPLOYMENT))
         return text(rows[0][0])
 
+    async def now_ms(self) -> int:
+        return await self._readers.read(self._database.now_ms)
+
     async def secret(self, name: str) -> bytes:
         known = SECRET + name
 

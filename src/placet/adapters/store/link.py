@@ -56,6 +56,9 @@ class Database(Flavour, Protocol):
     def connect(self, *, writes: bool) -> "Link":
         """A connection of one's own."""
 
+    def now_ms(self, link: "Link") -> int:
+        """The time by the clock that all who use this database share."""
+
     def listen(self, changed: Callable[[frozenset[str]], None]) -> Callable[[], None]:
         """Call ``changed`` from some thread when another process writes; returns the way to stop that."""
 

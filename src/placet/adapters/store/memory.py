@@ -17,7 +17,7 @@ from placet.adapters.store import questions, schema
 from placet.adapters.store.base import SqlStore
 from placet.adapters.store.batch import Item
 from placet.adapters.store.codec import SpecCache
-from placet.adapters.store.link import Database
+from placet.adapters.store.link import Database, Link
 from placet.adapters.store.sql import Statements
 from placet.adapters.store.sqlite import STATEMENTS_KEPT, Sqlite, SqliteLink
 from placet.adapters.store.writer import Request, Writer
@@ -34,7 +34,7 @@ class MemoryDatabase(Sqlite):
     With ``cuts`` it remembers what a power cut would leave: all up to the last flushed commit.
     """
 
-    def __init__(self, deployment: str, *, cuts: bool = False) -> None:
+    def __init__(self, deployment: str, clock: Callable[[], int], *, cuts: bool = False) -> None:
         super().__init__(Path(":memory:"))
         self._statements = _statements()
         self.connection = _connection()
@@ -45,6 +45,7 @@ class MemoryDatabase(Sqlite):
         self.connection.backup(self._flushed)
         self.committed: Listener = lambda workload_ids: None  # noqa: ARG005 - nobody listens yet
         self._specs = SpecCache()
+        self._clock = clock
         self._cuts = cuts
         self._listeners: dict[object, Listener] = {}
         self._announced: frozenset[str] = frozenset()
@@ -55,6 +56,10 @@ class MemoryDatabase(Sqlite):
     def connect(self, *, writes: bool) -> "MemoryLink":
         del writes
         return MemoryLink(self, self._statements)
+
+    def now_ms(self, link: Link) -> int:
+        del link
+        return self._clock()
 
     def listen(self, changed: Listener) -> Callable[[], None]:
         mark = object()

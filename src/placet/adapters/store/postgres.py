@@ -20,6 +20,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from placet.adapters.store import schema
+from placet.adapters.store.codec import number
 from placet.adapters.store.link import Link, Step
 from placet.adapters.store.sql import Statements
 from placet.domain.errors import StoreBusy, StoreError, StoreUnknown
@@ -118,6 +119,10 @@ class Postgres:
 
     def many(self, values: Sequence[str]) -> object:
         return list(values)
+
+    def now_ms(self, link: Link) -> int:
+        link.cursor.execute("SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)")
+        return number(link.cursor.fetchall()[0][0])
 
     def prepare(self) -> None:
         schema.check(self._in_transaction(schema.current))

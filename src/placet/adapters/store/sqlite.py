@@ -112,6 +112,11 @@ class Sqlite:
             connection.execute("PRAGMA query_only=ON")
         return SqliteLink(self, connection, self._statements)
 
+    def now_ms(self, link: Link) -> int:
+        """A file belongs to one machine, and has its clock."""
+        del link
+        return time.time_ns() // 1_000_000
+
     def listen(self, changed: Callable[[frozenset[str]], None]) -> Callable[[], None]:  # noqa: ARG002 - one server per file: all changes are our own
         return lambda: None
 

@@ -185,3 +185,11 @@ class OwnershipContract:
         assert await store.next_wake_ms() == NOW_MS
         (record,) = await claimed(store, owner=OTHER)
         assert record.workload.lease == Lease(owner=OTHER, epoch=workload.lease.epoch + 1)
+
+    async def test_all_servers_are_told_one_time(self, store: Store, opener: Opener) -> None:
+        again = await opener()
+        times = [await each.now_ms() for each in (store, again, store)]
+        assert times == sorted(times)
+        assert times[-1] - times[0] < 10_000
+        assert times[0] > NOW_MS - 10**12, "milliseconds since 1970"
+        await again.close()

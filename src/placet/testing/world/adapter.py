@@ -129,8 +129,9 @@ class Adapter:
     # What is asked of the provider
 
     async def submit(self, launch: Launch) -> Handle:
+        begun_s = self._cloud.loop.time()
         await self._process.turn("before submit")
-        self._oracle.sent(launch, self._process)
+        self._oracle.sent(launch, self._process, begun_s)
         refused = self._wire.refusal(self._cloud.loop.time())
         refused = refused or (Unavailable("reset", provider=NAME) if self._faults.hit("error_before") else None)
         if refused is not None:

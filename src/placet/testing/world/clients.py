@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from placet.domain.errors import StoreError
 from placet.domain.spec import Constraints, Output, RetryPolicy, Runtime, RuntimeKind, Spec
 from placet.domain.units import SECOND_MS
-from placet.engine.intake import Submission, Submitted
+from placet.engine.intake import Refused, Submission, Submitted
 from placet.testing.world.options import Wish
 from placet.testing.world.process import EPOCH_MS, Gone
 from placet.testing.world.serving import Doors, Server, World
@@ -48,7 +48,7 @@ class Client:
         async def submit(doors: Doors) -> Submitted | None:
             outcome = await doors.intake.submit(submission)
             if not isinstance(outcome, Submitted):
-                self.world.trace.tell(f"{self.wish.name} gets {outcome}")
+                self.world.trace.tell(f"{self.wish.name} is refused: {_why(outcome)}")
             return outcome if isinstance(outcome, Submitted) else None
 
         outcome = await self._until_answered(submit)
@@ -100,6 +100,11 @@ class Client:
                 except (Gone, StoreError):
                     pass
             await asyncio.sleep(AGAIN_S)
+
+
+def _why(outcome: object) -> str:
+    problems = outcome.problems if isinstance(outcome, Refused) else ()
+    return ", ".join(problem.code for problem in problems) or type(outcome).__name__
 
 
 def spec_of(wish: Wish) -> Spec:

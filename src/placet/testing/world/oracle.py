@@ -20,6 +20,8 @@ from placet.testing.world.trace import Trace
 
 # A create that leaves so long after its intent was committed has outlived all that could be reckoned with.
 SEND_WITHIN_S = 5.0
+# So long what could not be delivered is kept: the world has set it, less what clocks differ.
+KEPT_S = 290.0
 # What has just changed at the provider nobody can know yet.
 NEWS_S = 150.0
 # Where our servers die or stand still, an expensive run is stopped that much later at most.
@@ -47,12 +49,16 @@ class Oracle:
         self._results: dict[str, str] = {}
         self._stop_asked: set[str] = set()
         self._refused: set[str] = set()
+        self._cut_s = float("-inf")
+        self._ended_s: dict[str, float] = {}
 
     # What happens at the provider
 
-    def sent(self, launch: Launch, process: Process) -> None:
-        """The first byte of a create leaves."""
+    def sent(self, launch: Launch, process: Process, begun_s: float) -> None:
+        """The first byte of a create leaves; the call for it began at ``begun_s``."""
         tag, now_s = launch.tag, self._cloud.loop.time()
+        if begun_s - self._opened_s.get((tag.workload_id, tag.epoch), begun_s) > SEND_WITHIN_S:
+            self.trace.violate("I3", f"{launch.key} is sent when its intent is old")
         self.trace.tell(f"{process.name} sends {launch.key}")
         if not self._database.intended(tag.workload_id, tag.epoch):
             self.trace.violate("I3", f"{launch.key} is sent without a committed intent")
@@ -108,6 +114,12 @@ class Oracle:
         attempts = [each for record in records for each in record.attempts if each.epoch == machine.epoch]
         if not attempts or not attempts[0].final:
             self.trace.violate("I12", f"{machine.native_id} is deleted while {machine.key} is wanted")
+        failure = records[0].workload.failure if records else None
+        kept_s = self._cloud.loop.time() - self._ended_s.get(machine.workload_id, float("-inf"))
+        one_clock = "clock_offset" not in self.faults.kinds
+        undelivered = one_clock and failure is not None and failure.cause is Cause.DELIVERY
+        if undelivered and machine.computed and machine.epoch == records[0].workload.epoch and kept_s < KEPT_S:
+            self.trace.violate("I9", f"{machine.native_id} is deleted with what was computed and not delivered")
 
     def release_refused(self, machine: Machine) -> None:
         """The provider does not delete it now."""
@@ -126,11 +138,13 @@ class Oracle:
             if before is not None and before[0] in _FINAL and state is not before[0]:
                 self.trace.violate("I6", f"{workload_id} was {before[0]} and is {state}")
             if state in _FINAL and (before is None or before[0] not in _FINAL):
+                self._ended_s[workload_id] = self._cloud.loop.time()
                 self._judge(self._database.records([workload_id])[0])
 
     def power_came_back(self) -> None:
         """What was acknowledged, and what had effects, must have survived."""
         self.trace.meet("the power was cut")
+        self._cut_s = self._cloud.loop.time()
         found = self._database.states(self._states)
         for workload_id in sorted(self._wishes):
             if workload_id not in found:
@@ -226,7 +240,8 @@ class Oracle:
             yield "it runs", Question.SAFE_TO_RETRY
         if told[Question.RETRY_DUPLICATES] is Truth.NO and running:
             yield "it runs", Question.RETRY_DUPLICATES
-        if told[Question.STARTED] is Truth.NO and started:
+        # A grant that a power cut undid is known again at the first look after it.
+        if told[Question.STARTED] is Truth.NO and started and self._old(self._cut_s):
             yield "it was started", Question.STARTED
         if told[Question.STARTED] is Truth.YES and not started:
             yield "it never was", Question.STARTED

@@ -12,6 +12,7 @@ from placet.engine.intake import Intake, IntakePorts
 from placet.engine.market import Market
 from placet.engine.queries import Queries, QueryPorts
 from placet.engine.reconcile import Ports, ReconcileOptions, Reconciler
+from placet.engine.timekeeping import StoreClock
 from placet.testing.world.adapter import Adapter, Wire
 from placet.testing.world.chance import Streams
 from placet.testing.world.cloud import NAME, Cloud
@@ -20,7 +21,7 @@ from placet.testing.world.keeping import Kept, WorldArtifacts
 from placet.testing.world.loop import VirtualLoop
 from placet.testing.world.options import Options
 from placet.testing.world.oracle import Oracle
-from placet.testing.world.process import DrawnIds, Process, ProcessClock
+from placet.testing.world.process import EPOCH_MS, DrawnIds, Process, ProcessClock
 from placet.testing.world.storing import Disk, WorldStore
 from placet.testing.world.trace import Trace
 
@@ -88,7 +89,7 @@ class Server:
         self.lives += 1
         process = Process(f"s{self.number}.{self.lives}", world.loop, world.faults, world.trace)
         offset_ms = int(world.faults.between("clock_offset", -OFFSET_MAX_MS, OFFSET_MAX_MS))
-        clock = ProcessClock(process, offset_ms if world.faults.hit("clock_offset") else 0)
+        clock = StoreClock(ProcessClock(process, offset_ms if world.faults.hit("clock_offset") else 0))
         store = WorldStore(world.disk, process, world.faults)
         adapter = Adapter(world.cloud, world.wire, process, clock, world.oracle)
         died = world.loop.create_future()
@@ -109,7 +110,7 @@ class Server:
             world.trace.violate("fault", f"{process.name} ended by itself: {failure!r}")
             process.kill()
 
-    async def _serve(self, process: Process, clock: ProcessClock, store: WorldStore, adapter: Adapter) -> None:
+    async def _serve(self, process: Process, clock: StoreClock, store: WorldStore, adapter: Adapter) -> None:
         world = self.world
         ids = DrawnIds(world.streams.of(f"ids {process.name}"))
         await store.open()
@@ -124,6 +125,7 @@ class Server:
                 ids=ids,
                 resolve_inputs=_nothing,
                 offers=market,
+                set_clock=clock.set,
             ),
             ReconcileOptions(
                 worker=process.name,
@@ -168,7 +170,9 @@ def make_world(options: Options, loop: VirtualLoop, trace: Trace, build: Callabl
     streams = Streams(options.seed)
     faults = Faults(options, streams, trace)
     cloud = Cloud(options, CARDS[options.card], loop, faults, trace)
-    database = MemoryDatabase(f"{options.seed:032x}", cuts="power_cut" in options.faults)
+    database = MemoryDatabase(
+        f"{options.seed:032x}", lambda: EPOCH_MS + int(loop.time() * 1000), cuts="power_cut" in options.faults
+    )
     kept = Kept(faults, options.faults_s)
     oracle = Oracle(options, cloud, database, kept, faults)
     cloud.watcher = oracle

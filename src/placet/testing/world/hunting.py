@@ -1,0 +1,62 @@
+"""How many worlds it takes until a mutant is noticed."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from placet.testing.world.chance import Streams
+from placet.testing.world.mutants import Mutant, broken
+from placet.testing.world.options import Options, draw
+from placet.testing.world.simulate import simulate
+
+# A mutant is looked for where its rule is needed: its kinds of fault are on, and strong.
+STRENGTH = 2.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hunt:
+    """The seeds that were lived through, and those in which only the mutant violates something.
+
+    ``unsound`` are worlds in which the engine does so as it is: a fault of its own, or of the oracle.
+    """
+
+    mutant: str
+    lived: int
+    caught: tuple[int, ...]
+    rules: tuple[str, ...]
+    unsound: tuple[int, ...] = ()
+
+
+def focused(mutant: Mutant, seed: int) -> Options:
+    """The world of a seed, with what brings the mutant to light."""
+    options = draw(seed)
+    chance = Streams(seed).of("focus")
+    faults = {**options.faults, **dict.fromkeys(mutant.faults, STRENGTH)}
+    # What ends most worlds before anything interesting is left out; and long waits by a card take long.
+    for name in ("dark", "token_expired", "store_full"):
+        if name not in mutant.faults:
+            faults.pop(name, None)
+    card = chance.choice(mutant.cards) if mutant.cards else options.card
+    return replace(options, faults=faults, card=card)
+
+
+def hunt(mutant: Mutant, seeds: Iterator[int] | range, *, enough: int = 1) -> Hunt:
+    """Live until it was caught so often, or the seeds are at their end."""
+    caught: list[int] = []
+    unsound: list[int] = []
+    rules: dict[str, None] = {}
+    lived = 0
+    for seed in seeds:
+        lived += 1
+        options = focused(mutant, seed)
+        with broken(mutant):
+            report = simulate(options)
+        if not report.violations:
+            continue
+        if simulate(options).violations:
+            unsound.append(seed)
+            continue
+        caught.append(seed)
+        rules[report.violations[0].rule] = None
+        if len(caught) >= enough:
+            break
+    return Hunt(mutant=mutant.name, lived=lived, caught=tuple(caught), rules=tuple(rules), unsound=tuple(unsound))
