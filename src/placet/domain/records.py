@@ -180,6 +180,7 @@ class EventKind(StrEnum):
     INTENT_SENT = "intent.sent"
     INTENT_SETTLED = "intent.settled"
     OBSERVED = "attempt.observed"
+    STOP_TAKEN = "attempt.stop_taken"
     LATE_FACT = "attempt.late_fact"
     UNREACHABLE = "attempt.unreachable"
     RETURNED = "attempt.returned"

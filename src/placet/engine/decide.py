@@ -23,6 +23,7 @@ from placet.engine.facts import (
     Released,
     Situation,
     Step,
+    StopTaken,
     SubmitAnswer,
     World,
 )
@@ -69,6 +70,8 @@ def _fold(draft: Draft, fact: Fact, world: World, *, adopted: bool) -> tuple[Eff
                     _found(draft, known, fact, world)
         case Delivered() if attempt is not None and attempt.epoch == fact.epoch:
             note_delivered(draft, fact)
+        case StopTaken():
+            draft.stop_taken(fact.key)
         case Released():
             draft.released(fact.epoch, fact.gone)
         case _:

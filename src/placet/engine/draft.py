@@ -24,6 +24,7 @@ from placet.stages.course import Course
 from placet.stages.delivery import Delivery, kept
 from placet.stages.doubt import GivesUp
 from placet.stages.recovery import Again
+from placet.stages.stopping import TAKEN
 
 # The time of the last look at something that did not change is written this often, not at every look.
 OBSERVED_WRITE_MS = 60_000
@@ -196,6 +197,16 @@ class Draft:
         self._changed_intents.add((verb, epoch))
         if target is not IntentState.CONFIRMED:
             self.tell(EventKind.INTENT_SETTLED, epoch=epoch, message=f"{verb} {target}: {evidence}")
+
+    def stop_taken(self, key: str) -> None:
+        """The provider took the request to stop an attempt; told once."""
+        for attempt in self.attempts:
+            intent = self._intents.get((IntentVerb.CANCEL, attempt.epoch))
+            if attempt.key != key or intent is None or not INTENT_MOVES[intent.state] or intent.evidence == TAKEN:
+                continue
+            self._intents[intent.verb, intent.epoch] = evolve(intent, evidence=TAKEN)
+            self._changed_intents.add((intent.verb, intent.epoch))
+            self.tell(EventKind.STOP_TAKEN, epoch=attempt.epoch, message=TAKEN)
 
     def wait(self, wait_for: str, reason: str, until_ms: int) -> None:
         """Sleep without an owner until something changes; the reason stays visible."""

@@ -16,7 +16,7 @@ from placet.contract.logs import LogPieceView
 from placet.contract.orphans import OrphanPage, OrphanView
 from placet.contract.providers import ProviderView
 from placet.contract.resolving import DoubtView
-from placet.contract.tokens import IssuedTokenView
+from placet.contract.tokens import IssuedTokenView, TokenView
 from placet.sdk import calls, saving
 from placet.sdk.aio_transport import AsyncTransport
 from placet.sdk.client import PAGE, Spec, document_of, new_key
@@ -295,7 +295,7 @@ class AsyncClient:
         """Ask for its deletion. Repeating it changes nothing."""
         return await self._transport.send(calls.delete_orphan(orphan_id))
 
-    async def tokens(self) -> list[api.TokenView]:
+    async def tokens(self) -> list[TokenView]:
         """All tokens, without their secrets."""
         return (await self._transport.send(calls.tokens())).items
 
@@ -305,7 +305,7 @@ class AsyncClient:
         """Make a token with at most the rights of this client's own."""
         return await self._transport.send(calls.create_token(name, scopes, expires_in_s))
 
-    async def revoke_token(self, token_id: str) -> api.TokenView:
+    async def revoke_token(self, token_id: str) -> TokenView:
         """End a token, at once."""
         return await self._transport.send(calls.revoke_token(token_id))
 

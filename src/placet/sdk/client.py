@@ -17,7 +17,7 @@ from placet.contract.logs import LogPieceView
 from placet.contract.orphans import OrphanPage, OrphanView
 from placet.contract.providers import ProviderView
 from placet.contract.resolving import DoubtView
-from placet.contract.tokens import IssuedTokenView
+from placet.contract.tokens import IssuedTokenView, TokenView
 from placet.sdk import calls, saving
 from placet.sdk.connection import Connection, connect
 from placet.sdk.errors import Unreachable
@@ -294,7 +294,7 @@ class Client:
 
     # Tokens
 
-    def tokens(self) -> list[api.TokenView]:
+    def tokens(self) -> list[TokenView]:
         """All tokens, without their secrets."""
         return self._transport.send(calls.tokens()).items
 
@@ -302,7 +302,7 @@ class Client:
         """Make a token with at most the rights of this client's own."""
         return self._transport.send(calls.create_token(name, scopes, expires_in_s))
 
-    def revoke_token(self, token_id: str) -> api.TokenView:
+    def revoke_token(self, token_id: str) -> TokenView:
         """End a token, at once."""
         return self._transport.send(calls.revoke_token(token_id))
 
