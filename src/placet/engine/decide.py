@@ -72,8 +72,8 @@ def _fold(draft: Draft, fact: Fact, world: World, *, adopted: bool) -> tuple[Eff
             note_delivered(draft, fact)
         case StopTaken():
             draft.stop_taken(fact.key)
-        case Released():
-            draft.released(fact.epoch, fact.gone)
+        case Released() if fact.gone:
+            draft.released(fact.epoch, world.cards)
         case _:
             pass
     return ()
@@ -207,7 +207,7 @@ def _found(draft: Draft, attempt: Attempt, found: Found, world: World) -> None:
         counted = tracking.absent_again(attempt, draft.now_ms)
         draft.put_attempt(counted, ())
         if tracking.leftovers_absent(counted, world.cards[attempt.provider], draft.now_ms):
-            draft.released(attempt.epoch, True)
+            draft.released(attempt.epoch, world.cards)
         outputs_absent(draft, attempt, world)
     if attempt.state is not AttemptState.UNKNOWN:
         if attempt.handle is None and not attempt.final:  # its runner was heard, and it may be gone since

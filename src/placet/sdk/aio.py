@@ -12,6 +12,7 @@ import httpx
 from placet.contract import api
 from placet.contract.explanations import ExplanationView
 from placet.contract.forecasts import CalibrationView
+from placet.contract.ledgers import LedgerView
 from placet.contract.logs import LogPieceView
 from placet.contract.orphans import OrphanPage, OrphanView
 from placet.contract.providers import ProviderView
@@ -210,6 +211,10 @@ class AsyncClient:
     async def redeliver(self, workload_id: str) -> api.WorkloadView:
         """Deliver what was computed and not delivered. Nothing is run again; repeating it changes nothing."""
         return await self._transport.send(calls.redeliver(workload_id))
+
+    async def ledger(self, workload_id: str | None = None, *, limit: int = 1000) -> LedgerView:
+        """Where the money of one workload went, or of the latest ones."""
+        return await self._transport.send(calls.ledger(workload_id, limit))
 
     async def doubt(self, workload_id: str) -> DoubtView:
         """Is it unclear whether the current attempt runs, and what would going on without it cost?"""

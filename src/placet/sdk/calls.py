@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from placet.contract import api
 from placet.contract.explanations import ExplanationView
 from placet.contract.forecasts import CalibrationView
+from placet.contract.ledgers import LedgerView
 from placet.contract.logs import LogPieceView
 from placet.contract.orphans import OrphanPage, OrphanView
 from placet.contract.providers import ProviderList
@@ -193,6 +194,14 @@ def calibration(limit: int = 1000, points: bool = False) -> Call[CalibrationView
     """Forecasts held against what became of them."""
     query = (("limit", str(limit)), ("points", str(points).lower()))
     return Call(request=Request(method="GET", path="/v1/calibration", query=query), read=_as(CalibrationView))
+
+
+def ledger(workload_id: str | None, limit: int = 1000) -> Call[LedgerView]:
+    """Where the money of one workload, or of so many latest ones, went."""
+    if workload_id is not None:
+        return Call(request=_one(workload_id, "/ledger"), read=_as(LedgerView))
+    request = Request(method="GET", path="/v1/ledger", query=(("limit", str(limit)),))
+    return Call(request=request, read=_as(LedgerView))
 
 
 def redeliver(workload_id: str) -> Call[api.WorkloadView]:
