@@ -29,6 +29,7 @@ from placet.domain.units import GB
 from placet.engine.catalogs import Catalogs, Pace, Source
 from placet.engine.effects import Effects
 from placet.engine.intake import Intake, IntakePorts
+from placet.engine.ledgers import Ledgers
 from placet.engine.market import Market, OwnTerms
 from placet.engine.orphans import Orphans
 from placet.engine.queries import Queries, QueryPorts
@@ -405,6 +406,7 @@ def _doors(app: App, closing: asyncio.Event) -> Doors:
     return Doors(
         intake=app.intake,
         queries=app.queries,
+        ledgers=Ledgers(app.store, app.clock),
         redelivering=Redelivering(app.store, app.clock, app.effects, app.providers, app.reconciler.touched),
         resolving=Resolving(app.store, app.clock, app.reconciler.touched),
         orphans=Orphans(app.store, app.clock, app.reconciler.sweep_now),

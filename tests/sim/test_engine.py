@@ -10,9 +10,10 @@ import pytest
 
 from placet.adapters.ambient import SystemClock
 from placet.adapters.artifacts.files import FileArtifacts
-from placet.domain.allocations import Launch
+from placet.domain.allocations import Handle, Launch
 from placet.domain.failures import Cause
 from placet.domain.offer_table import OfferTable
+from placet.domain.records import EventKind
 from placet.domain.spec import Constraints, Output, Repeat, Resources, RetryPolicy
 from placet.domain.states import AttemptState, WorkloadState
 from placet.engine.decide import decide
@@ -22,6 +23,7 @@ from placet.engine.market import Market
 from placet.engine.queries import Queries, QueryPorts
 from placet.engine.rhythm import LOOK_AGAIN_MS
 from placet.ports.artifacts import ObjectStat
+from placet.stages.stopping import TAKEN, StopStage, stop_of
 from placet.testing.scripted import Script, ScriptedProvider
 from tests.support.worlds import TENANT, always, control_plane, process, start
 
@@ -343,3 +345,29 @@ async def test_while_the_clock_is_not_to_be_trusted_nothing_is_ended_by_it(tmp_p
 
         assert after_the_deadline("the clock jumped") is AttemptState.RUNNING
         assert after_the_deadline("") is AttemptState.STOPPING
+
+
+async def test_a_stop_that_was_taken_and_does_nothing_is_told_as_taken_once(tmp_path: Path) -> None:
+    class Deaf(ScriptedProvider):
+        async def cancel(self, handle: Handle, grace_s: float) -> None:
+            del handle, grace_s
+
+    provider = Deaf(SystemClock(), always(Script(hold=True)))
+    plane = await start(f"sqlite:///{tmp_path / 'placet.db'}", tmp_path, provider)
+    workload_id = await plane.submit()
+    await plane.until(workload_id, lambda record: record.workload.state is W.RUNNING, "running")
+    await plane.intake.cancel(TENANT, workload_id, actor="test")
+    record = await plane.until(
+        workload_id, lambda record: any(intent.evidence == TAKEN for intent in record.intents), "taken"
+    )
+    stop = stop_of(record, SystemClock().now_ms())
+    assert stop is not None
+    assert (stop.stage, record.attempts[0].state) == (StopStage.DELIVERED, A.STOPPING)
+    provider.let_go(record.attempts[0].key)
+    record = await plane.until(workload_id, lambda record: record.attempts[0].released_ms is not None, "released")
+    stop = stop_of(record, SystemClock().now_ms())
+    assert stop is not None
+    assert stop.stage is StopStage.CONFIRMED
+    kinds = [event.kind for event in await plane.store.events(workload_id)]
+    assert kinds.count(EventKind.STOP_TAKEN) == 1
+    await plane.kill()

@@ -1,6 +1,7 @@
 """The engine keeps to what the card says of a provider: how often it may be called, and when a stop is refused."""
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -13,7 +14,10 @@ from placet.domain.allocations import Handle, Launch, Observation, Phase, RateLi
 from placet.domain.errors import ProviderError, RateLimited, Unavailable
 from placet.domain.states import AttemptState, WorkloadState
 from placet.engine.pacing import Turns, submits_at_once, with_waiting
+from placet.engine.reaper import Sweeps
+from placet.engine.reconcile import ReconcileOptions
 from placet.testing.scripted import CARD, Script, ScriptedProvider
+from tests.support.waiting import wait_until_async
 from tests.support.worlds import TENANT, ControlPlane, always, start
 
 LIMITED = replace(
@@ -153,3 +157,35 @@ def test_only_the_provider_s_own_word_holds_calls_back() -> None:
     turns = Turns({"p": CARD}, Clock())
     turns.refused("p", Verb.OBSERVE, ProviderError("something else", retry_after_s=5.0))
     assert turns._held_until_s == {}
+
+
+class Listing(ScriptedProvider):
+    """Remembers when its list was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__(SystemClock(), always(Script()))
+        self.card = replace(CARD, rate_limits=(RateLimit(verb=Verb.OWNED, calls=1, per_s=0.4),))
+        self.listed_s: list[float] = []
+
+    async def owned(self, deployment: str) -> AsyncIterator[Handle]:
+        self.listed_s.append(SystemClock().monotonic_s())
+        async for handle in super().owned(deployment):
+            yield handle
+
+
+async def test_sweeps_keep_to_the_pace_of_the_list(tmp_path: Path) -> None:
+    provider = Listing()
+    options = ReconcileOptions(worker="w1", sweeps=Sweeps(first_s=0.0, every_s=0.05))
+    plane = await start(f"sqlite:///{tmp_path / 'placet.db'}", tmp_path, provider, options=options)
+    try:
+        await wait_until_async(lambda: _true(len(provider.listed_s) > 2), 10, "three sweeps")
+    finally:
+        await plane.reconciler.stop()
+        await asyncio.gather(plane.loop, return_exceptions=True)
+        await plane.store.close()
+    at_s = provider.listed_s
+    assert all(later - earlier >= 0.39 for earlier, later in itertools.pairwise(at_s)), at_s
+
+
+async def _true(held: bool) -> bool:
+    return held

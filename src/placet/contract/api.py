@@ -171,6 +171,14 @@ class WorkloadSummary(View):
     quoted_usd: str | None = Field(default=None, description="The bound of the quote that it was submitted with.")
 
 
+class StopView(View):
+    """How far a stop has come. `still_usd_per_hour` may go on until the stop is `confirmed`: proven at the provider."""
+
+    stage: str = Field(description="requested, delivered, unconfirmed (overdue), confirmed")
+    requested_at: str
+    still_usd_per_hour: str
+
+
 class WorkloadView(WorkloadSummary):
     """A workload with all that was asked and all its attempts."""
 
@@ -178,6 +186,7 @@ class WorkloadView(WorkloadSummary):
     spec_digest: str
     failure: FailureView | None = None
     attempt_list: list[AttemptView] = []
+    stop: StopView | None = Field(default=None, description="Only where a stop was asked for.")
     warnings: list[ProblemView] = Field(default=[], description="Only in the reply to a submit.")
     existed: bool = Field(default=False, description="True when an idempotency key found an earlier workload.")
 
@@ -499,19 +508,6 @@ class CancelView(View):
     already_final: bool
 
 
-class TokenView(View):
-    """A credential without its secret."""
-
-    id: str
-    name: str
-    tenant: str
-    scopes: list[str]
-    created_at: str
-    expires_at: str | None = None
-    revoked_at: str | None = None
-    last_used_at: str | None = None
-
-
 class HealthView(View):
     """Is the server alive, or ready?"""
 
@@ -595,4 +591,3 @@ class ResultView(View):
 WorkloadPage: TypeAlias = Page[WorkloadSummary]
 EventPage: TypeAlias = Page[EventView]
 ArtifactPage: TypeAlias = Page[ArtifactView]
-TokenPage: TypeAlias = Page[TokenView]

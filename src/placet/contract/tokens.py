@@ -1,8 +1,10 @@
-"""Requests for tokens and the one reply that ever carries a secret."""
+"""Tokens: requests, lists, and the one reply that ever carries a secret."""
+
+from typing import TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from placet.contract.api import TokenView
+from placet.contract.api import Page, View
 
 NAME_MAX = 100
 LIFE_MAX_S = 10 * 366 * 24 * 3600
@@ -20,7 +22,23 @@ class TokenRequest(BaseModel):
     )
 
 
+class TokenView(View):
+    """A credential without its secret."""
+
+    id: str
+    name: str
+    tenant: str
+    scopes: list[str]
+    created_at: str
+    expires_at: str | None = None
+    revoked_at: str | None = None
+    last_used_at: str | None = None
+
+
 class IssuedTokenView(TokenView):
     """A new token. `token` is shown this once and kept nowhere."""
 
     token: str
+
+
+TokenPage: TypeAlias = Page[TokenView]

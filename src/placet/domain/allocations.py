@@ -269,6 +269,7 @@ class ContractCard:
     ``preempt_notice_s`` (``None``: none is promised), ``time_to_live`` (it can be told to delete a thing by itself),
     ``price_echo``, ``error_table`` (the first rule that fits counts, see ``error_kind``), ``two_phase_create``
     (something can be made without being begun), ``logs``, and ``simulated`` (nothing of it is real).
+    ``bills_until_release``: what has ended goes on costing until it is deleted.
     """
 
     identity: str
@@ -297,6 +298,7 @@ class ContractCard:
     two_phase_create: bool = False
     logs: LogKeeping = field(default_factory=LogKeeping)
     simulated: bool = False
+    bills_until_release: bool = False
 
     def phase(self, native: str) -> Phase:
         """Our phase for the provider's word; a word that is not listed is ``UNKNOWN``."""

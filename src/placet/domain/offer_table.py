@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,11 @@ from placet.domain.values import evolve
 Numbers = NDArray[np.float64]
 Whole = NDArray[np.int64]
 Codes = NDArray[np.int32]
+Short = NDArray[np.int16]
 Bits = NDArray[np.bool_]
 
 FEW_WORDS = 3
+SHORT_MAX = 2**15 - 1
 # How many offers a snapshot keeps as values, beside its columns.
 OFFERS_KEPT = 4096
 FEW_OFFERS = 64
@@ -39,6 +42,14 @@ class Words:
         self.texts: list[str] = []
         self._codes: dict[str, int] = {}
         self._known_hashes = NO_HASHES
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> "Words":
+        """These words, each once, in their order."""
+        words = cls()
+        words.texts = list(dict.fromkeys(texts))
+        words._codes = dict(zip(words.texts, range(len(words.texts)), strict=True))
+        return words
 
     def code(self, text: str) -> int:
         """The code of a text, a new one if need be. Only for building a table."""
@@ -120,13 +131,14 @@ class OfferTable:
     @classmethod
     def of(cls, offers: Sequence[Offer]) -> "OfferTable":
         """The table of some offers; a large catalogue may build its columns directly."""
-        words = {name: Words() for name in TEXTS}
-        columns: dict[str, NDArray[np.generic]] = {
-            name: np.array([words[name].code(read(offer)) for offer in offers], dtype=np.int32)
-            for name, read in TEXTS.items()
-        }
-        for name, (dtype, number) in NUMBERS.items():
-            columns[name] = np.array([number(offer) for offer in offers], dtype=dtype)
+        values = _read(offers)
+        words: dict[str, Words] = {}
+        columns: dict[str, NDArray[np.generic]] = {}
+        for name, path in TEXTS.items():
+            words[name], columns[name] = _coded(values[path])
+        for name, (dtype, path) in NUMBERS.items():
+            amounts = _micros(values[path]) if name in MONEY else values[path]
+            columns[name] = np.array(amounts, dtype=dtype)
         table = cls(words=words, **columns)  # type: ignore[arg-type]  # the names are checked by a test
         if len(offers) <= FEW_OFFERS:
             table.derived["offers"] = dict(enumerate(offers))
@@ -174,6 +186,20 @@ class OfferTable:
         for code in few[1:]:
             rows |= codes == code
         return rows if outcome else ~rows
+
+    def ranked(self, column: str) -> tuple[Numbers, Whole | Short]:
+        """The distinct numbers of a column in order, what is not known last, and the place of each row's number among
+        them, made once: a comparison of these is several times as quick. Not for what is free."""
+        source = self.__dict__.get("_source")
+        if source is not None:
+            amounts, ranks = source.ranked(column)
+            return amounts, ranks.take(self.__dict__["_rows"])
+        name = f"ranks of {column}"
+        known: tuple[Numbers, Whole | Short] | None = self.derived.get(name)
+        if known is None:
+            amounts, ranks = np.unique(getattr(self, column), return_inverse=True)
+            known = self.derived[name] = (amounts, ranks.astype(np.int16) if len(amounts) <= SHORT_MAX else ranks)
+        return known
 
     def offer(self, row: int) -> Offer:
         """The offer of one row, as it was given."""
@@ -332,61 +358,110 @@ class OfferTable:
 
 
 FREE = ("free_slots", "free_cpu_cores", "free_memory_bytes", "free_gpus")
-# How each column of texts is read from an offer.
-TEXTS: Mapping[str, Callable[[Offer], str]] = {
-    "id": lambda offer: offer.id,
-    "provider": lambda offer: offer.provider,
-    "region": lambda offer: offer.region,
-    "jurisdiction": lambda offer: offer.jurisdiction,
-    "compliance": lambda offer: join(offer.compliance),
-    "runtimes": lambda offer: join(offer.runtimes),
-    "capacity_type": lambda offer: str(offer.capacity_type),
-    "gpu_model": lambda offer: offer.gpu.model if offer.gpu else "",
-    "gpu_architecture": lambda offer: offer.gpu.architecture if offer.gpu else "",
-    "gpu_interconnect": lambda offer: offer.gpu.interconnect if offer.gpu else "",
-    "gpu_capability": lambda offer: (offer.gpu.compute_capability or "") if offer.gpu else "",
-    "gpu_features": lambda offer: join(offer.gpu.features) if offer.gpu else "",
-    "gpu_driver": lambda offer: (offer.gpu.driver_version or "") if offer.gpu else "",
-    "gpu_cuda": lambda offer: (offer.gpu.cuda_version or "") if offer.gpu else "",
-    "availability": lambda offer: str(offer.availability),
-    "trust": lambda offer: str(offer.trust),
-    "price_source": lambda offer: offer.price_source,
+NO_GPU = Gpu(model="", count=0, memory_bytes=0)
+# Where each column of texts stands in an offer.
+TEXTS: Mapping[str, str] = {
+    "id": "id",
+    "provider": "provider",
+    "region": "region",
+    "jurisdiction": "jurisdiction",
+    "compliance": "compliance",
+    "runtimes": "runtimes",
+    "capacity_type": "capacity_type",
+    "gpu_model": "gpu.model",
+    "gpu_architecture": "gpu.architecture",
+    "gpu_interconnect": "gpu.interconnect",
+    "gpu_capability": "gpu.compute_capability",
+    "gpu_features": "gpu.features",
+    "gpu_driver": "gpu.driver_version",
+    "gpu_cuda": "gpu.cuda_version",
+    "availability": "availability",
+    "trust": "trust",
+    "price_source": "price_source",
 }
-# How each column of numbers is read from an offer.
-NUMBERS: Mapping[str, tuple[type[np.generic], Callable[[Offer], float | int | bool]]] = {
-    "cpu_cores": (np.float64, lambda offer: float(offer.cpu_cores)),
-    "memory_bytes": (np.float64, lambda offer: float(offer.memory_bytes)),
-    "disk_bytes": (np.float64, lambda offer: _number(offer.disk_bytes)),
-    "gpu_count": (np.int64, lambda offer: offer.gpu.count if offer.gpu else 0),
-    "gpu_memory_bytes": (np.float64, lambda offer: float(offer.gpu.memory_bytes) if offer.gpu else 0.0),
-    "nodes_max": (np.int64, lambda offer: offer.nodes_max),
-    "price_micro": (np.int64, lambda offer: micro(offer.price_usd_per_hour)),
-    "minimum_charge_micro": (np.int64, lambda offer: micro(offer.minimum_charge_usd)),
-    "billing_quantum_s": (np.int64, lambda offer: offer.billing_quantum_s),
-    "startup_s": (np.float64, lambda offer: float(offer.startup_s)),
-    "startup_p90_s": (np.float64, lambda offer: _number(offer.startup_p90_s)),
-    "reliability": (np.float64, lambda offer: np.nan if offer.reliability is None else offer.reliability),
-    "free_slots": (np.float64, lambda offer: _number(offer.free.slots)),
-    "free_cpu_cores": (np.float64, lambda offer: _number(offer.free.cpu_cores)),
-    "free_memory_bytes": (np.float64, lambda offer: _number(offer.free.memory_bytes)),
-    "free_gpus": (np.float64, lambda offer: _number(offer.free.gpus)),
-    "observed_ms": (np.int64, lambda offer: offer.observed_ms),
-    "preemptible": (np.bool_, lambda offer: offer.preemptible),
-    "may_rerun": (np.bool_, lambda offer: offer.may_rerun),
-    "connected": (np.bool_, lambda offer: offer.connected),
-    "priced_ms": (np.int64, lambda offer: offer.priced_ms),
-    "availability_ms": (np.int64, lambda offer: offer.availability_ms),
-    "simulated": (np.bool_, lambda offer: offer.simulated),
-    "by_name_only": (np.bool_, lambda offer: offer.by_name_only),
+# Where each column of numbers stands, and as what it is kept; what is not known becomes NaN.
+NUMBERS: Mapping[str, tuple[type[np.generic], str]] = {
+    "cpu_cores": (np.float64, "cpu_cores"),
+    "memory_bytes": (np.float64, "memory_bytes"),
+    "disk_bytes": (np.float64, "disk_bytes"),
+    "gpu_count": (np.int64, "gpu.count"),
+    "gpu_memory_bytes": (np.float64, "gpu.memory_bytes"),
+    "nodes_max": (np.int64, "nodes_max"),
+    "price_micro": (np.int64, "price_usd_per_hour"),
+    "minimum_charge_micro": (np.int64, "minimum_charge_usd"),
+    "billing_quantum_s": (np.int64, "billing_quantum_s"),
+    "startup_s": (np.float64, "startup_s"),
+    "startup_p90_s": (np.float64, "startup_p90_s"),
+    "reliability": (np.float64, "reliability"),
+    "free_slots": (np.float64, "free.slots"),
+    "free_cpu_cores": (np.float64, "free.cpu_cores"),
+    "free_memory_bytes": (np.float64, "free.memory_bytes"),
+    "free_gpus": (np.float64, "free.gpus"),
+    "observed_ms": (np.int64, "observed_ms"),
+    "preemptible": (np.bool_, "preemptible"),
+    "may_rerun": (np.bool_, "may_rerun"),
+    "connected": (np.bool_, "connected"),
+    "priced_ms": (np.int64, "priced_ms"),
+    "availability_ms": (np.int64, "availability_ms"),
+    "simulated": (np.bool_, "simulated"),
+    "by_name_only": (np.bool_, "by_name_only"),
 }
+MONEY = frozenset({"price_micro", "minimum_charge_micro"})
+
+
+def _paths(part: str) -> tuple[str, ...]:
+    paths = dict.fromkeys((*TEXTS.values(), *(path for _, path in NUMBERS.values())))
+    return tuple(path for path in paths if path.rpartition(".")[0] == part)
+
+
+# What is read of an offer, of its GPU, and of what is free of it: all at once, which is far quicker than one by one.
+READ = {part: _paths(part) for part in ("", "gpu", "free")}
+READERS = {part: attrgetter(*(path.rpartition(".")[2] for path in paths)) for part, paths in READ.items()}
+# So many offers at a time stay in the processor's caches, and make no work for the collector of garbage.
+READ_AT_ONCE = 256
+
+
+def _read(offers: Sequence[Offer]) -> dict[str, list[Any]]:
+    """Every attribute of every offer by its path."""
+    values: dict[str, list[Any]] = {path: [] for paths in READ.values() for path in paths}
+    for start in range(0, len(offers), READ_AT_ONCE):
+        some = offers[start : start + READ_AT_ONCE]
+        gpus = [NO_GPU if offer.gpu is None else offer.gpu for offer in some]
+        for part, things in (("", some), ("gpu", gpus), ("free", [offer.free for offer in some])):
+            for path, column in zip(READ[part], zip(*map(READERS[part], things), strict=True), strict=True):
+                values[path].extend(column)
+    return values
+
+
+def _coded(values: Sequence[str | tuple[str, ...] | None]) -> tuple[Words, Codes]:
+    """The words of a column and the code of each row; most rows repeat a few values."""
+    distinct = dict.fromkeys(values)
+    if len(distinct) == len(values) and set(map(type, values)) == {str}:  # ids
+        return Words.of(map(str, distinct)), np.arange(len(values), dtype=np.int32)
+    word_of = {value: _word(value) for value in distinct}
+    words = Words.of(word_of.values())
+    codes = {value: words.code(word) for value, word in word_of.items()}
+    return words, np.fromiter(map(codes.__getitem__, values), np.int32, len(values))
+
+
+def _word(value: str | tuple[str, ...] | None) -> str:
+    if value is None:
+        return ""
+    return join(value) if isinstance(value, tuple) else str(value)
+
+
+def _micros(amounts: Sequence[Decimal]) -> list[int]:
+    known = {amount: micro(amount) for amount in dict.fromkeys(amounts)}
+    return [known[amount] for amount in amounts]
 
 
 def micro(amount: Decimal) -> int:
     """Whole millionths of a US dollar. Raises ``ValueError`` for an amount that has a finer part."""
     scaled = amount * MICRO
-    if scaled != int(scaled):
+    whole = int(scaled)
+    if scaled != whole:
         raise ValueError(f"{amount} USD is finer than a millionth of a dollar")
-    return int(scaled)
+    return whole
 
 
 def join(texts: Iterable[str]) -> str:
@@ -401,10 +476,6 @@ def split(text: str) -> tuple[str, ...]:
 
 def _hash(text: str) -> int:
     return zlib.crc32(text.encode()) * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
-
-
-def _number(value: int | Decimal | None) -> float:
-    return np.nan if value is None else float(value)
 
 
 def _whole(value: float) -> int | None:

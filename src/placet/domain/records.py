@@ -77,6 +77,7 @@ class PlacementNote:
     ``memory_bytes`` is how much was asked for, ``resumes`` that a later attempt may go on from a checkpoint.
     ``gpu_count`` is the number of GPUs, ``gpu_asked_bytes`` what was asked of each, ``gpu_device_bytes`` what each has.
     ``billing_quantum_s`` and ``minimum_charge_usd`` are what its cost is counted by beside the price.
+    ``reserved_usd`` is the most that the attempt was taken to cost.
     ``forecast`` is what was expected of the workload, noted for its first attempt. ``simulated``: it was not real.
     """
 
@@ -98,6 +99,7 @@ class PlacementNote:
     resumes: bool = False
     billing_quantum_s: int = 1
     minimum_charge_usd: Decimal = Decimal(0)
+    reserved_usd: Decimal = Decimal(0)
     forecast: Forecast | None = None
     simulated: bool = False
 
@@ -180,6 +182,7 @@ class EventKind(StrEnum):
     INTENT_SENT = "intent.sent"
     INTENT_SETTLED = "intent.settled"
     OBSERVED = "attempt.observed"
+    STOP_TAKEN = "attempt.stop_taken"
     LATE_FACT = "attempt.late_fact"
     UNREACHABLE = "attempt.unreachable"
     RETURNED = "attempt.returned"

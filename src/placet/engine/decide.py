@@ -23,6 +23,7 @@ from placet.engine.facts import (
     Released,
     Situation,
     Step,
+    StopTaken,
     SubmitAnswer,
     World,
 )
@@ -69,8 +70,10 @@ def _fold(draft: Draft, fact: Fact, world: World, *, adopted: bool) -> tuple[Eff
                     _found(draft, known, fact, world)
         case Delivered() if attempt is not None and attempt.epoch == fact.epoch:
             note_delivered(draft, fact)
-        case Released():
-            draft.released(fact.epoch, fact.gone)
+        case StopTaken():
+            draft.stop_taken(fact.key)
+        case Released() if fact.gone:
+            draft.released(fact.epoch, world.cards)
         case _:
             pass
     return ()
@@ -204,7 +207,7 @@ def _found(draft: Draft, attempt: Attempt, found: Found, world: World) -> None:
         counted = tracking.absent_again(attempt, draft.now_ms)
         draft.put_attempt(counted, ())
         if tracking.leftovers_absent(counted, world.cards[attempt.provider], draft.now_ms):
-            draft.released(attempt.epoch, True)
+            draft.released(attempt.epoch, world.cards)
         outputs_absent(draft, attempt, world)
     if attempt.state is not AttemptState.UNKNOWN:
         if attempt.handle is None and not attempt.final:  # its runner was heard, and it may be gone since

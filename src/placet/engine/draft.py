@@ -1,9 +1,9 @@
 """A record being changed: it collects rows and events until they become one transition. It decides nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
-from placet.domain.allocations import Observation, Phase
+from placet.domain.allocations import ContractCard, Observation, Phase
 from placet.domain.decisions import Decision
 from placet.domain.failures import Cause, Failure
 from placet.domain.records import Artifact, Attempt, Event, EventKind, Expect, Intent, Lease, Record, Transition
@@ -19,11 +19,12 @@ from placet.domain.states import (
 )
 from placet.domain.units import format_bytes
 from placet.domain.values import evolve
-from placet.stages import result, tracking
+from placet.stages import billing, result, tracking
 from placet.stages.course import Course
 from placet.stages.delivery import Delivery, kept
 from placet.stages.doubt import GivesUp
 from placet.stages.recovery import Again
+from placet.stages.stopping import TAKEN
 
 # The time of the last look at something that did not change is written this often, not at every look.
 OBSERVED_WRITE_MS = 60_000
@@ -197,6 +198,16 @@ class Draft:
         if target is not IntentState.CONFIRMED:
             self.tell(EventKind.INTENT_SETTLED, epoch=epoch, message=f"{verb} {target}: {evidence}")
 
+    def stop_taken(self, key: str) -> None:
+        """The provider took the request to stop an attempt; told once."""
+        for attempt in self.attempts:
+            intent = self._intents.get((IntentVerb.CANCEL, attempt.epoch))
+            if attempt.key != key or intent is None or not INTENT_MOVES[intent.state] or intent.evidence == TAKEN:
+                continue
+            self._intents[intent.verb, intent.epoch] = evolve(intent, evidence=TAKEN)
+            self._changed_intents.add((intent.verb, intent.epoch))
+            self.tell(EventKind.STOP_TAKEN, epoch=attempt.epoch, message=TAKEN)
+
     def wait(self, wait_for: str, reason: str, until_ms: int) -> None:
         """Sleep without an owner until something changes; the reason stays visible."""
         if self.workload.state is not WorkloadState.WAITING:
@@ -282,11 +293,15 @@ class Draft:
         self._result = result.conclude(self.workload, self.attempts, self.delivered)
         self._flush = True
 
-    def released(self, epoch: int, gone: bool) -> None:
-        """Note that an allocation is proven gone."""
+    def released(self, epoch: int, cards: Mapping[str, ContractCard]) -> None:
+        """Note that an allocation is proven gone, and what it has cost until now where that counts."""
         for attempt in self.attempts:
-            if attempt.epoch == epoch and gone and attempt.released_ms is None:
-                self.put_attempt(evolve(attempt, released_ms=self.now_ms), ())
+            if attempt.epoch != epoch or attempt.released_ms is not None:
+                continue
+            after = evolve(attempt, released_ms=self.now_ms)
+            if cards[attempt.provider].bills_until_release and attempt.exited_ms is not None:
+                after = billing.until_gone(after, self.now_ms)
+            self.put_attempt(after, ())
 
     def transition(self) -> Transition | None:
         """All changes as one write, or ``None`` when nothing changed."""

@@ -19,6 +19,7 @@ from placet.engine.facts import (
     Observe,
     Release,
     Released,
+    StopTaken,
     Submit,
     SubmitAnswer,
 )
@@ -55,8 +56,7 @@ class Effects:
                 await self.answer_permit(effect)
                 return ()
             case Cancel():
-                await self._cancel(effect)
-                return ()
+                return await self._cancel(effect)
             case Deliver():
                 return (await self.deliver(workload, effect.attempt, effect.found),)
             case Release():
@@ -65,14 +65,14 @@ class Effects:
     async def answer_permit(self, effect: AnswerPermit) -> None:
         """Tell the runner; when that fails it asks again."""
         try:
-            async with self._call(effect.provider, Verb.PERMIT) as provider:
+            async with self.call(effect.provider, Verb.PERMIT) as provider:
                 told = provider.answer_permit(effect.request, effect.granted, effect.reason)
                 await passing(Point.PERMIT_ANSWER, told)
         except ProviderError:
             return  # the runner asks again, and its request is seen in the next observation
 
     @asynccontextmanager
-    async def _call(self, name: str, verb: Verb) -> AsyncIterator[Provider]:
+    async def call(self, name: str, verb: Verb) -> AsyncIterator[Provider]:
         """One call of a provider, when it is its turn; what the provider says of later ones is kept to."""
         await self._turns.turn(name, verb)
         try:
@@ -84,7 +84,7 @@ class Effects:
     async def _submit(self, effect: Submit) -> SubmitAnswer:
         epoch = effect.launch.tag.epoch
         try:
-            async with self._call(effect.launch.offer.provider, Verb.SUBMIT) as provider:
+            async with self.call(effect.launch.offer.provider, Verb.SUBMIT) as provider:
                 late_ms = self._clock.now_ms() - effect.intended_ms
                 if late_ms > self._turns.longest_ms(effect.launch.offer.provider, Verb.SUBMIT) + SEND_WITHIN_MS:
                     too_late = Unavailable(f"not sent: {late_ms} ms after its intent somebody else may own it")
@@ -98,7 +98,7 @@ class Effects:
 
     async def _find(self, attempt: Attempt) -> tuple[Fact, ...]:
         try:
-            async with self._call(attempt.provider, Verb.FIND) as provider:
+            async with self.call(attempt.provider, Verb.FIND) as provider:
                 handles = await provider.find(attempt.key)
         except ProviderError:
             return ()
@@ -106,7 +106,7 @@ class Effects:
 
     async def _observe(self, effect: Observe) -> tuple[Fact, ...]:
         try:
-            async with self._call(effect.handle.provider, Verb.OBSERVE) as provider:
+            async with self.call(effect.handle.provider, Verb.OBSERVE) as provider:
                 return tuple(await provider.observe([effect.handle]))
         except ProviderError as error:
             return (
@@ -119,12 +119,13 @@ class Effects:
                 ),
             )
 
-    async def _cancel(self, effect: Cancel) -> None:
+    async def _cancel(self, effect: Cancel) -> tuple[Fact, ...]:
         try:
-            async with self._call(effect.handle.provider, Verb.CANCEL) as provider:
+            async with self.call(effect.handle.provider, Verb.CANCEL) as provider:
                 await passing(Point.CANCEL, provider.cancel(effect.handle, effect.grace_s))
         except ProviderError:
-            return  # the effect of a cancel is only ever believed from an observation; it is asked again
+            return ()  # it is asked again
+        return (StopTaken(key=effect.handle.key),)
 
     async def deliver(self, workload: Workload, attempt: Attempt, found: Sequence[FoundOutput]) -> Delivered:
         """Move outputs into the artifact store; what is there already is not moved again."""
@@ -168,7 +169,7 @@ class Effects:
             for seal in attempt.logs:
                 if seal.bytes_kept:
                     await self._keep_log(workload, attempt, provider, seal.stream, seal.bytes_kept)
-            async with self._call(attempt.provider, Verb.RELEASE) as provider:
+            async with self.call(attempt.provider, Verb.RELEASE) as provider:
                 gone = await passing(Point.RELEASE, provider.release(attempt.handle))
         except (ProviderError, OSError):
             return (Released(epoch=attempt.epoch, gone=False),)

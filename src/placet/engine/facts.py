@@ -84,7 +84,14 @@ class Released:
     gone: bool
 
 
-Fact = SubmitAnswer | Found | Delivered | Released | Observation | PermitRequest
+@dataclass(frozen=True, kw_only=True)
+class StopTaken:
+    """The provider took a request to stop; that says nothing of what became of it."""
+
+    key: str
+
+
+Fact = StopTaken | SubmitAnswer | Found | Delivered | Released | Observation | PermitRequest
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from placet.domain.allocations import Observation, Phase, ResolvedInput
 from placet.domain.records import Record
-from placet.engine.facts import Fact, Released, SubmitAnswer
+from placet.engine.facts import Fact, Released, StopTaken, SubmitAnswer
 from placet.engine.rhythm import again_ms
 from placet.stages.course import Course
 
@@ -38,6 +38,8 @@ def asks_nothing(fact: Fact) -> bool:
     match fact:
         case SubmitAnswer():
             return fact.handle is not None
+        case StopTaken():
+            return True
         case Released():
             return fact.gone
         case Observation():

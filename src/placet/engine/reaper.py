@@ -6,10 +6,11 @@ An attempt that is over and not proven gone is no orphan: its own workload relea
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from placet.domain.allocations import Handle
+from placet.domain.allocations import Handle, Verb
 from placet.domain.errors import ProviderError
 from placet.domain.orphans import Orphan, closed
 from placet.domain.records import Record
+from placet.engine.effects import Effects
 from placet.failpoints import Point, passing
 from placet.ports.ambient import Clock
 from placet.ports.provider import Provider
@@ -38,8 +39,11 @@ class Sweeps:
 class Reaper:
     """One worker's sweeps; the next one is due at ``due_at_s`` of the monotonic clock."""
 
-    def __init__(self, store: Store, providers: Mapping[str, Provider], clock: Clock, sweeps: Sweeps) -> None:
+    def __init__(
+        self, store: Store, providers: Mapping[str, Provider], effects: Effects, clock: Clock, sweeps: Sweeps
+    ) -> None:
         self._store = store
+        self._call = effects.call
         self._providers = providers
         self._clock = clock
         self._sweeps = sweeps
@@ -64,7 +68,7 @@ class Reaper:
         deleted: list[Orphan] = []
         pending = 0
         for name, provider in self._providers.items():
-            handles = await _listed(provider, deployment)
+            handles = await self._listed(name, deployment)
             if handles is not None:
                 wanted, gone = await self._reap(name, provider, handles)
                 deleted += gone
@@ -91,7 +95,7 @@ class Reaper:
         await passing(Point.ORPHANS, self._store.put_orphans(found.changed))
         deleted = []
         for orphan in found.release:
-            if await _deleted(provider, orphan):
+            if await self._deleted(name, orphan):
                 proof = f"{name} deleted it and shows nothing of it any more"
                 deleted.append(closed(orphan, proof, self._clock.now_ms()))
         await passing(Point.ORPHANS, self._store.put_orphans(deleted))
@@ -105,22 +109,22 @@ class Reaper:
                 records[record.workload.id] = record
         return records
 
+    async def _listed(self, name: str, deployment: str) -> tuple[Handle, ...] | None:
+        """All that the provider has of ours; ``None`` when nobody can tell now."""
+        handles: list[Handle] = []
+        try:
+            async with self._call(name, Verb.OWNED) as provider:
+                async for handle in provider.owned(deployment):
+                    handles.append(handle)
+                    if len(handles) > LISTED_MAX:
+                        return None
+        except ProviderError:
+            return None  # the next sweep looks again
+        return tuple(handles)
 
-async def _listed(provider: Provider, deployment: str) -> tuple[Handle, ...] | None:
-    """All that the provider has of ours; ``None`` when nobody can tell now."""
-    handles: list[Handle] = []
-    try:
-        async for handle in provider.owned(deployment):
-            handles.append(handle)
-            if len(handles) > LISTED_MAX:
-                return None
-    except ProviderError:
-        return None  # the next sweep looks again
-    return tuple(handles)
-
-
-async def _deleted(provider: Provider, orphan: Orphan) -> bool:
-    try:
-        return await passing(Point.SWEEP, provider.release(orphan.handle))
-    except ProviderError:
-        return False  # it stays as it is, and the next sweep asks again
+    async def _deleted(self, name: str, orphan: Orphan) -> bool:
+        try:
+            async with self._call(name, Verb.RELEASE) as provider:
+                return await passing(Point.SWEEP, provider.release(orphan.handle))
+        except ProviderError:
+            return False  # it stays as it is, and the next sweep asks again

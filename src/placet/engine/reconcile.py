@@ -115,7 +115,7 @@ class Reconciler:
         self._memory = Memory(ports.store, ports.clock)
         self._health = Health(ports.clock)
         self._hands_off = ""
-        self._reaper = Reaper(ports.store, ports.providers, ports.clock, options.sweeps)
+        self._reaper = Reaper(ports.store, ports.providers, ports.effects, ports.clock, options.sweeps)
         self._claims = Claims(ports.store, ports.clock, _claim_options(options), self._free_slots)
         self._stopping = False
         self._failed: BaseException | None = None

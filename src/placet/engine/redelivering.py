@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from placet.domain.allocations import Observation
+from placet.domain.allocations import Observation, Verb
 from placet.domain.errors import ProviderError
 from placet.domain.records import Artifact, Attempt, Event, EventKind, Expect, Record, Transition, Workload
 from placet.domain.states import DeliveryState
@@ -93,11 +93,11 @@ class Redelivering:
 
     async def _look(self, attempt: Attempt) -> Observation | str:
         """Where the outputs are now, or why nobody can tell."""
-        provider = self._providers.get(attempt.provider)
-        if provider is None or attempt.handle is None:
+        if attempt.provider not in self._providers or attempt.handle is None:
             return f"no provider here knows attempt {attempt.epoch}"
         try:
-            (seen,) = await provider.observe([attempt.handle])
+            async with self._effects.call(attempt.provider, Verb.OBSERVE) as provider:
+                (seen,) = await provider.observe([attempt.handle])
         except ProviderError as error:
             return f"{attempt.provider} cannot be asked now: {error}"
         if not seen.collected:

@@ -12,11 +12,12 @@ import httpx
 from placet.contract import api
 from placet.contract.explanations import ExplanationView
 from placet.contract.forecasts import CalibrationView
+from placet.contract.ledgers import LedgerView
 from placet.contract.logs import LogPieceView
 from placet.contract.orphans import OrphanPage, OrphanView
 from placet.contract.providers import ProviderView
 from placet.contract.resolving import DoubtView
-from placet.contract.tokens import IssuedTokenView
+from placet.contract.tokens import IssuedTokenView, TokenView
 from placet.sdk import calls, saving
 from placet.sdk.aio_transport import AsyncTransport
 from placet.sdk.client import PAGE, Spec, document_of, new_key
@@ -211,6 +212,10 @@ class AsyncClient:
         """Deliver what was computed and not delivered. Nothing is run again; repeating it changes nothing."""
         return await self._transport.send(calls.redeliver(workload_id))
 
+    async def ledger(self, workload_id: str | None = None, *, limit: int = 1000) -> LedgerView:
+        """Where the money of one workload went, or of the latest ones."""
+        return await self._transport.send(calls.ledger(workload_id, limit))
+
     async def doubt(self, workload_id: str) -> DoubtView:
         """Is it unclear whether the current attempt runs, and what would going on without it cost?"""
         return await self._transport.send(calls.doubt(workload_id))
@@ -295,7 +300,7 @@ class AsyncClient:
         """Ask for its deletion. Repeating it changes nothing."""
         return await self._transport.send(calls.delete_orphan(orphan_id))
 
-    async def tokens(self) -> list[api.TokenView]:
+    async def tokens(self) -> list[TokenView]:
         """All tokens, without their secrets."""
         return (await self._transport.send(calls.tokens())).items
 
@@ -305,7 +310,7 @@ class AsyncClient:
         """Make a token with at most the rights of this client's own."""
         return await self._transport.send(calls.create_token(name, scopes, expires_in_s))
 
-    async def revoke_token(self, token_id: str) -> api.TokenView:
+    async def revoke_token(self, token_id: str) -> TokenView:
         """End a token, at once."""
         return await self._transport.send(calls.revoke_token(token_id))
 

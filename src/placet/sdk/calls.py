@@ -11,11 +11,12 @@ from pydantic import BaseModel
 from placet.contract import api
 from placet.contract.explanations import ExplanationView
 from placet.contract.forecasts import CalibrationView
+from placet.contract.ledgers import LedgerView
 from placet.contract.logs import LogPieceView
 from placet.contract.orphans import OrphanPage, OrphanView
 from placet.contract.providers import ProviderList
 from placet.contract.resolving import DoubtView
-from placet.contract.tokens import IssuedTokenView
+from placet.contract.tokens import IssuedTokenView, TokenPage, TokenView
 from placet.sdk.specs import Document
 from placet.sdk.sse import ServerEvent
 from placet.sdk.wire import Call, Reply, Request
@@ -195,6 +196,14 @@ def calibration(limit: int = 1000, points: bool = False) -> Call[CalibrationView
     return Call(request=Request(method="GET", path="/v1/calibration", query=query), read=_as(CalibrationView))
 
 
+def ledger(workload_id: str | None, limit: int = 1000) -> Call[LedgerView]:
+    """Where the money of one workload, or of so many latest ones, went."""
+    if workload_id is not None:
+        return Call(request=_one(workload_id, "/ledger"), read=_as(LedgerView))
+    request = Request(method="GET", path="/v1/ledger", query=(("limit", str(limit)),))
+    return Call(request=request, read=_as(LedgerView))
+
+
 def redeliver(workload_id: str) -> Call[api.WorkloadView]:
     """Deliver what was computed and not delivered."""
     return Call(request=Request(method="POST", path=f"{_path(workload_id)}/redeliver"), read=_as(api.WorkloadView))
@@ -227,9 +236,9 @@ def health() -> Call[api.HealthView]:
     return Call(request=Request(method="GET", path="/v1/health"), read=_as(api.HealthView))
 
 
-def tokens() -> Call[api.TokenPage]:
+def tokens() -> Call[TokenPage]:
     """All tokens, without their secrets."""
-    return Call(request=Request(method="GET", path="/v1/tokens"), read=_as(api.TokenPage))
+    return Call(request=Request(method="GET", path="/v1/tokens"), read=_as(TokenPage))
 
 
 def create_token(name: str, scopes: Sequence[str], expires_in_s: int | None = None) -> Call[IssuedTokenView]:
@@ -241,10 +250,10 @@ def create_token(name: str, scopes: Sequence[str], expires_in_s: int | None = No
     return Call(request=request, read=_as(IssuedTokenView))
 
 
-def revoke_token(token_id: str) -> Call[api.TokenView]:
+def revoke_token(token_id: str) -> Call[TokenView]:
     """End a token, at once."""
     request = Request(method="DELETE", path=f"/v1/tokens/{quote(token_id, safe='')}")
-    return Call(request=request, read=_as(api.TokenView))
+    return Call(request=request, read=_as(TokenView))
 
 
 def _as(model: type[Model]) -> Callable[[Reply], Model]:

@@ -13,11 +13,12 @@ import httpx
 from placet.contract import api
 from placet.contract.explanations import ExplanationView
 from placet.contract.forecasts import CalibrationView
+from placet.contract.ledgers import LedgerView
 from placet.contract.logs import LogPieceView
 from placet.contract.orphans import OrphanPage, OrphanView
 from placet.contract.providers import ProviderView
 from placet.contract.resolving import DoubtView
-from placet.contract.tokens import IssuedTokenView
+from placet.contract.tokens import IssuedTokenView, TokenView
 from placet.sdk import calls, saving
 from placet.sdk.connection import Connection, connect
 from placet.sdk.errors import Unreachable
@@ -213,6 +214,10 @@ class Client:
         """Deliver what was computed and not delivered. Nothing is run again; repeating it changes nothing."""
         return self._transport.send(calls.redeliver(workload_id))
 
+    def ledger(self, workload_id: str | None = None, *, limit: int = 1000) -> LedgerView:
+        """Where the money of one workload went, or of the latest ones."""
+        return self._transport.send(calls.ledger(workload_id, limit))
+
     def doubt(self, workload_id: str) -> DoubtView:
         """Is it unclear whether the current attempt runs, and what would going on without it cost?"""
         return self._transport.send(calls.doubt(workload_id))
@@ -294,7 +299,7 @@ class Client:
 
     # Tokens
 
-    def tokens(self) -> list[api.TokenView]:
+    def tokens(self) -> list[TokenView]:
         """All tokens, without their secrets."""
         return self._transport.send(calls.tokens()).items
 
@@ -302,7 +307,7 @@ class Client:
         """Make a token with at most the rights of this client's own."""
         return self._transport.send(calls.create_token(name, scopes, expires_in_s))
 
-    def revoke_token(self, token_id: str) -> api.TokenView:
+    def revoke_token(self, token_id: str) -> TokenView:
         """End a token, at once."""
         return self._transport.send(calls.revoke_token(token_id))
 

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from placet.engine.intake import Intake
+from placet.engine.ledgers import Ledgers
 from placet.engine.orphans import Orphans
 from placet.engine.queries import Queries
 from placet.engine.redelivering import Redelivering
@@ -35,6 +36,7 @@ class Doors:
     orphans: Orphans
     resolving: Resolving
     redelivering: Redelivering
+    ledgers: Ledgers
     store: Store
     clock: Clock
     ids: Ids

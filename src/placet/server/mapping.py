@@ -6,6 +6,7 @@ from urllib.parse import quote
 from placet.contract import api
 from placet.contract.canonical import spec_digest as spec_digest
 from placet.contract.render import render as render
+from placet.contract.tokens import TokenView
 from placet.domain.account import Account
 from placet.domain.failures import MEANINGS, Failure
 from placet.domain.offers import Demand, Drop, Offer, Plan, Ranked
@@ -18,9 +19,23 @@ from placet.server.forecasts import money as money
 from placet.stages.disk import DiskEstimate
 from placet.stages.memory.splitting import USUAL_MEMORIES_BYTES, smallest_split
 from placet.stages.memory.values import MemoryEstimate, Part, Span, total
+from placet.stages.stopping import Stop, stop_of
 
 
-def workload(record: Record, *, warnings: Sequence[Problem] = (), existed: bool = False) -> api.WorkloadView:
+def stop(held: Stop | None) -> api.StopView | None:
+    """How far a stop has come."""
+    if held is None:
+        return None
+    return api.StopView(
+        stage=held.stage.value,
+        requested_at=format_instant(held.requested_ms),
+        still_usd_per_hour=money(held.usd_per_hour),
+    )
+
+
+def workload(
+    record: Record, *, warnings: Sequence[Problem] = (), existed: bool = False, now_ms: int | None = None
+) -> api.WorkloadView:
     """A workload with everything about it."""
     held = record.workload
     return api.WorkloadView.model_validate(
@@ -30,6 +45,7 @@ def workload(record: Record, *, warnings: Sequence[Problem] = (), existed: bool 
             "spec_digest": held.spec_digest,
             "failure": failure(held.failure),
             "attempt_list": [attempt(one) for one in record.attempts],
+            "stop": None if now_ms is None else stop(stop_of(record, now_ms)),
             "warnings": [problem(warning) for warning in warnings],
             "existed": existed,
         }
@@ -370,9 +386,9 @@ def cancelled(held: StopOutcome) -> api.CancelView:
     return api.CancelView(workload=summary(held.workload), changed=held.changed, already_final=held.already_final)
 
 
-def token(held: Token) -> api.TokenView:
+def token(held: Token) -> TokenView:
     """A credential without its secret."""
-    return api.TokenView(
+    return TokenView(
         id=held.id,
         name=held.name,
         tenant=held.tenant,

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from placet import __version__
 from placet.contract import api
-from placet.contract.tokens import IssuedTokenView, TokenRequest
+from placet.contract.tokens import IssuedTokenView, TokenPage, TokenRequest, TokenView
 from placet.failpoints import Point, passing
 from placet.server import mapping, problems
 from placet.server.asking import unfit
@@ -74,7 +74,7 @@ class Operating:
         """All tokens of the caller's tenant, newest first, without their secrets."""
         tenant = principal_of(request).tenant
         found = [token for token in await self._doors.store.tokens() if token.tenant == tenant]
-        return reply(api.TokenPage(items=[mapping.token(token) for token in found[:TOKENS_MAX]]))
+        return reply(TokenPage(items=[mapping.token(token) for token in found[:TOKENS_MAX]]))
 
     async def new_token(self, request: Request) -> Response:
         """A token with at most the rights of the one that asks. Its secret is in this reply and nowhere else."""
@@ -154,7 +154,7 @@ METRICS = Door(
     scope=Scope.OPERATOR,
     media_type="text/plain",
 )
-TOKENS = Door(method="GET", path="/v1/tokens", summary="List tokens.", scope=Scope.TOKENS, reply=api.TokenPage)
+TOKENS = Door(method="GET", path="/v1/tokens", summary="List tokens.", scope=Scope.TOKENS, reply=TokenPage)
 NEW_TOKEN = Door(
     method="POST",
     path="/v1/tokens",
@@ -173,7 +173,7 @@ END_TOKEN = Door(
     summary="Revoke a token.",
     scope=Scope.TOKENS,
     repeat=Repeat.SAME,
-    reply=api.TokenView,
+    reply=TokenView,
     refusals=(problems.NOT_FOUND,),
 )
 DOORS = (*OFFER_DOORS, SCHEMA, OPENAPI, *HEALTH, *READY, METRICS, TOKENS, NEW_TOKEN, END_TOKEN)

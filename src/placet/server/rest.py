@@ -12,6 +12,7 @@ from placet.domain.errors import StoreBusy, StoreFull, StoreUnknown
 from placet.server import (
     calibrations,
     explanations,
+    ledgers,
     operating,
     orphans,
     outputs,
@@ -43,6 +44,7 @@ def routes(doors: Doors) -> tuple[Route, ...]:
     found: tuple[Route, ...] = (
         *workloads.Workloads(doors).routes(),
         *resolving.Resolving(doors).routes(),
+        *ledgers.Ledgers(doors).routes(),
         *outputs.Outputs(doors).routes(),
         *explanations.Explanations(doors).routes(),
         *calibrations.Calibrations(doors).routes(),
@@ -59,6 +61,7 @@ def declared() -> tuple[Door, ...]:
     return (
         *workloads.DOORS,
         *resolving.DOORS,
+        *ledgers.DOORS,
         *outputs.DOORS,
         *explanations.DOORS,
         *calibrations.DOORS,

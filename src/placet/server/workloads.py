@@ -149,7 +149,7 @@ class Workloads:
 
     async def get(self, request: Request) -> Response:
         """One workload with its spec and its attempts."""
-        return reply(mapping.workload(await self._record(request)))
+        return reply(mapping.workload(await self._record(request), now_ms=self._doors.clock.now_ms()))
 
     async def attempts(self, request: Request) -> Response:
         """All attempts, first to last."""
@@ -192,7 +192,7 @@ class Workloads:
             case NotDelivered():
                 raise problems.Refusal(problems.NOT_DELIVERED, detail=outcome.problem)
             case Redelivered():
-                return reply(mapping.workload(await self._record(request)))
+                return reply(mapping.workload(await self._record(request), now_ms=self._doors.clock.now_ms()))
 
     async def retry(self, request: Request) -> Response:
         """Submit the spec of an ended workload again: a new workload that names the old one."""

@@ -7,8 +7,8 @@ from placet.domain.account import Account, Advice, Answer, Question, Truth
 from placet.domain.failures import RetrySafety
 from placet.domain.records import Attempt, Event, EventKind, Record
 from placet.domain.states import ATTEMPT_LIVE, AttemptState, DeliveryState, WorkloadState
-from placet.domain.units import format_duration_ms
-from placet.stages import delivery, doubt
+from placet.domain.units import format_duration_ms, format_money
+from placet.stages import delivery, doubt, stopping
 
 # After this long without a positive sign, what was last seen is no longer taken for what is.
 FRESH_MS = 90_000
@@ -231,6 +231,10 @@ def _advice(view: _View) -> tuple[Advice, str]:
         return Advice.RESUBMIT, f"nothing of it runs any more; {fix}"
     if workload.state is WorkloadState.WAITING:
         return Advice.WAIT, workload.reason or "it is next in line"
+    stop = stopping.stop_of(view.record, view.now_ms)
+    if stop is not None and stop.stage is not stopping.StopStage.CONFIRMED:
+        still = f"; it may still cost {format_money(stop.usd_per_hour)} per hour" if stop.usd_per_hour else ""
+        return Advice.WAIT, f"its stop is {stop.stage}{still}"
     if workload.reason.startswith(doubt.NOBODY):
         return Advice.RESOLVE, workload.reason
     if any(doubt.in_doubt(attempt, view.now_ms) for attempt in view.live):

@@ -61,3 +61,9 @@ def settled(attempt: Attempt, now_ms: int) -> Attempt:
         return attempt
     cost = attempt.cost_usd if attempt.exited_ms is not None else charge_usd(attempt, now_ms - begun_ms(attempt))
     return evolve(attempt, cost_usd=cost, wasted_usd=Decimal(0) if attempt.computed else cost)
+
+
+def until_gone(attempt: Attempt, gone_ms: int) -> Attempt:
+    """An attempt that is over, charged until its allocation was gone; what was charged after its end is waste."""
+    cost = max(attempt.cost_usd, charge_usd(attempt, gone_ms - begun_ms(attempt)))
+    return evolve(attempt, cost_usd=cost, wasted_usd=attempt.wasted_usd + cost - attempt.cost_usd)

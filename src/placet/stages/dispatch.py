@@ -1,12 +1,15 @@
 """From a plan to one intended attempt: its name, its mark, its intent, and what the provider will be told."""
 
 from dataclasses import dataclass
+from decimal import ROUND_UP
 
 from placet.domain.allocations import Launch, ResolvedInput, Tag
 from placet.domain.offers import Demand, Plan
 from placet.domain.records import Attempt, Event, EventKind, Intent, PlacementNote, Workload
 from placet.domain.spec import Repeat
 from placet.domain.states import AttemptState, IntentState, IntentVerb
+from placet.stages.billing import MICRO
+from placet.stages.filters import worst_cost_usd
 from placet.stages.forecast import forecast, grounds
 
 
@@ -65,6 +68,7 @@ def dispatch(
         gpu_device_bytes=best.offer.gpu.memory_bytes if best.offer.gpu else None,
         billing_quantum_s=best.offer.billing_quantum_s,
         minimum_charge_usd=best.offer.minimum_charge_usd,
+        reserved_usd=worst_cost_usd(demand, best.offer).quantize(MICRO, rounding=ROUND_UP),
         simulated=best.offer.simulated,
         resumes=workload.spec.repeat is Repeat.RESUMABLE or workload.spec.checkpoints is not None,
         forecast=forecast(best, demand, workload.spec.repeat) if epoch == 1 else None,

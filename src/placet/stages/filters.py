@@ -143,12 +143,19 @@ def _gpu_model_reason(asked: Asked, offer: Offer) -> str:
     return f"has {offer.gpu.model if offer.gpu else 'no GPU'}, asked for {wanted}"
 
 
-def _enough(has: Numbers, wanted: Decimal | int | None, *, unknown: bool = False) -> Bits | None:
+def _enough(column: str, table: OfferTable, wanted: Decimal | int | None, *, unknown: bool = False) -> Bits | None:
     """At least the wanted amount; ``unknown`` says whether an amount that is not known will do."""
     if wanted is None:
         return None
-    passed: Bits = has >= float(wanted)
-    return passed | np.isnan(has) if unknown else passed
+    if len(table) <= MANY_ROWS:
+        has: Numbers = getattr(table, column)
+        passed: Bits = has >= float(wanted)
+        return passed | np.isnan(has) if unknown else passed
+    amounts, ranks = table.ranked(column)
+    passed = np.greater_equal(ranks, int(amounts.searchsorted(float(wanted))))
+    if not unknown and np.isnan(amounts[-1]):
+        passed &= ranks != len(amounts) - 1
+    return passed
 
 
 def _gpus(asked: Asked, table: OfferTable) -> Bits | None:
@@ -193,7 +200,7 @@ def worst_costs_micro(demand: Demand, table: OfferTable) -> Numbers:
     Without any bound on the run time, one hour is counted.
     """
     price, overhead_s, least = _cost_columns(table)
-    worst: Numbers = overhead_s + _longest_s(demand)
+    worst: Numbers = overhead_s + longest_s(demand)
     worst /= 3600.0
     worst *= price
     return np.maximum(worst, least, out=worst)
@@ -213,11 +220,12 @@ def _cost_columns(table: OfferTable) -> tuple[Numbers, Numbers, Numbers]:
 
 def worst_cost_usd(demand: Demand, offer: Offer) -> Decimal:
     """The same of one offer, in dollars."""
-    hours = (Decimal(_longest_s(demand)) + offer.startup_s + offer.billing_quantum_s) / 3600
+    hours = (Decimal(longest_s(demand)) + offer.startup_s + offer.billing_quantum_s) / 3600
     return max(offer.price_usd_per_hour * hours, offer.minimum_charge_usd)
 
 
-def _longest_s(demand: Demand) -> float:
+def longest_s(demand: Demand) -> float:
+    """The longest that one run may take."""
     return float(demand.runtime_s.high) if demand.runtime_s is not None else UNBOUNDED_RUNTIME_S
 
 
@@ -281,8 +289,11 @@ def _deadline(asked: Asked, table: OfferTable) -> Bits | None:
     if deadline_ms is None:
         return None
     # What equal workloads took is no bound: one of ten is quicker than even the first decile.
-    passed: Bits = asked.now_ms + table.startup_s * SECOND_MS <= deadline_ms
-    return passed
+    if len(table) <= MANY_ROWS:
+        passed: Bits = asked.now_ms + table.startup_s * SECOND_MS <= deadline_ms
+        return passed
+    amounts, ranks = table.ranked("startup_s")
+    return np.less(ranks, int(np.count_nonzero(asked.now_ms + amounts * SECOND_MS <= deadline_ms)))
 
 
 def _connected(asked: Asked, table: OfferTable) -> Bits | None:
@@ -444,7 +455,7 @@ NEVER_FILTERS = (
         name="gpu_memory",
         fate=Fate.NEVER,
         field="resources.minimum_gpu_memory_gb",
-        passes=lambda asked, table: _enough(table.gpu_memory_bytes, asked.demand.gpu_memory_bytes),
+        passes=lambda asked, table: _enough("gpu_memory_bytes", table, asked.demand.gpu_memory_bytes),
         reason=lambda asked, offer: (
             f"GPU has {_has_gpu_memory(offer)}, asked for {format_bytes(asked.demand.gpu_memory_bytes or 0)}"
         ),
@@ -491,14 +502,14 @@ NEVER_FILTERS = (
         name="cpu",
         fate=Fate.NEVER,
         field="resources.cpu_cores",
-        passes=lambda asked, table: _enough(table.cpu_cores, asked.demand.cpu_cores),
+        passes=lambda asked, table: _enough("cpu_cores", table, asked.demand.cpu_cores),
         reason=lambda asked, offer: f"has {offer.cpu_cores} CPU cores, asked for {asked.demand.cpu_cores}",
     ),
     Filter(
         name="memory",
         fate=Fate.NEVER,
         field="resources.system_memory_gb",
-        passes=lambda asked, table: _enough(table.memory_bytes, asked.demand.memory_bytes),
+        passes=lambda asked, table: _enough("memory_bytes", table, asked.demand.memory_bytes),
         reason=lambda asked, offer: (
             f"has {format_bytes(offer.memory_bytes)} of memory, asked for "
             f"{format_bytes(asked.demand.memory_bytes or 0)}"
@@ -508,7 +519,7 @@ NEVER_FILTERS = (
         name="disk",
         fate=Fate.NEVER,
         field="resources.disk_gb",
-        passes=lambda asked, table: _enough(table.disk_bytes, asked.demand.disk_bytes, unknown=True),
+        passes=lambda asked, table: _enough("disk_bytes", table, asked.demand.disk_bytes, unknown=True),
         reason=lambda asked, offer: (
             f"has {format_bytes(offer.disk_bytes or 0)} of disk, asked for {format_bytes(asked.demand.disk_bytes or 0)}"
         ),

@@ -6,9 +6,9 @@ provider and region and GPU and capacity type, provider and capacity type, capac
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -157,25 +157,26 @@ def beliefs(experience: Experience, table: OfferTable, *, now_ms: int) -> Belief
     # By the snapshot, not by the part of it: the two ways differ in the last digit, and equals have to stay equal.
     if len(table.words["id"].texts) <= FEW_ROWS:
         return _of_few(experience, table, now_ms)
-    prior, listed = _untried(table), table.startup_s
-    starts, rates = prior.start_share, prior.losses_per_hour
-    startup_log = np.log(np.maximum(listed, LEAST_STARTUP_S))
+    listed = table.startup_s
+    least = np.maximum(listed, LEAST_STARTUP_S)
+    believed = _stacked(table, table.capacity_type, least)
     weight = np.zeros(len(table))
     touched = np.zeros(len(table), dtype=np.bool_)
     groups = _groups(experience, table, now_ms)
     for level in LEVELS:
-        rows, seen = groups[level].of(_keys(table, level))
+        rows, at = groups[level].of(_keys(table, level))
         if len(rows) == len(table):
-            starts, rates, startup_log = _updated(seen, starts, rates, startup_log)
-        else:
-            starts[rows], rates[rows], startup_log[rows] = _updated(seen, starts[rows], rates[rows], startup_log[rows])
-        weight[rows] = seen.starts + seen.failed_starts
+            believed = groups[level].updated(at, believed)
+        elif len(rows):
+            believed[:, rows] = groups[level].updated(at, believed.take(rows, axis=1))
+        weight[rows] = groups[level].weight.take(at)
         touched[rows] = True
+    startup_s = np.exp(believed[2])
     return Beliefs(
-        start_share=starts,
-        startup_s=np.where(touched & (listed > 0), np.exp(startup_log), prior.startup_s),
-        startup_high_s=np.exp(startup_log) * SPREAD_TO_NINTH_DECILE,
-        losses_per_hour=rates,
+        start_share=believed[0],
+        startup_s=np.where(listed > 0, np.where(touched, startup_s, least), listed),
+        startup_high_s=startup_s * SPREAD_TO_NINTH_DECILE,
+        losses_per_hour=believed[1],
         weight=weight,
     )
 
@@ -262,28 +263,27 @@ def best_case(
     """
     providers, capacity_types = kinds
     now_ms -= now_ms % FADES_EVERY_MS
-    starts, rates = _priors_of(table, capacity_types)
-    log = np.log(np.maximum(startup_s, LEAST_STARTUP_S))
+    believed = _stacked(table, capacity_types, np.maximum(startup_s, LEAST_STARTUP_S))
     if experience.tallies:
         groups, count = _groups(experience, table, now_ms), len(table.words["capacity_type"].texts)
         keys = providers.astype(np.int64) * count + capacity_types
         for level, of_kind in ((Level.CAPACITY, capacity_types.astype(np.int64)), (Level.PROVIDER, keys)):
-            tried, seen = groups[level].of(of_kind)
-            starts[tried], rates[tried], log[tried] = _updated(seen, starts[tried], rates[tried], log[tried])
+            tried, at = groups[level].of(of_kind)
+            believed[:, tried] = groups[level].updated(at, believed.take(tried, axis=1))
         places = groups[Level.PLACE]
         within = len(table.words["region"].texts) * len(table.words["gpu_model"].texts) * count
         kind_of, place_of = _pairs(keys, places.keys // within * count + places.keys % count)
-        share, rate, until = _updated(places.seen.take(place_of), starts[kind_of], rates[kind_of], log[kind_of])
-        np.maximum.at(starts, kind_of, share)
-        np.minimum.at(rates, kind_of, rate)
-        np.minimum.at(log, kind_of, until)
-    startup = np.where(startup_s > 0, np.exp(log), startup_s)
+        share, rate, until = places.updated(place_of, believed.take(kind_of, axis=1))
+        np.maximum.at(believed[0], kind_of, share)
+        np.minimum.at(believed[1], kind_of, rate)
+        np.minimum.at(believed[2], kind_of, until)
+    startup = np.where(startup_s > 0, np.exp(believed[2]), startup_s)
     return Beliefs(
-        start_share=starts,
+        start_share=believed[0],
         startup_s=startup,
         startup_high_s=startup * SPREAD_TO_NINTH_DECILE,
-        losses_per_hour=rates,
-        weight=np.zeros(len(log)),
+        losses_per_hour=believed[1],
+        weight=np.zeros(len(startup)),
     )
 
 
@@ -309,9 +309,10 @@ def _pairs(one: Keys, other: Keys) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return order[np.repeat(low, count) + within], of_other
 
 
-def _updated(seen: "_Seen | Tally", starts: Any, rates: Any, startup_log: Any) -> tuple[Any, Any, Any]:
-    """Start share, loss rate and logarithm of the start-up time after what was seen, the priors given: all are numbers
-    or all are arrays."""
+def _updated(seen: Tally, starts: float, rates: float, startup_log: float) -> tuple[float, float, float]:
+    """Start share, loss rate and logarithm of the start-up time after what was seen, the priors given.
+
+    ``_Groups.updated`` does the same with arrays, in the same order, so that equals stay equal to the last digit."""
     return (
         (seen.starts + PRIOR_ATTEMPTS * starts) / (seen.starts + seen.failed_starts + PRIOR_ATTEMPTS),
         (seen.losses + PRIOR_HOURS * rates) / (seen.hours + PRIOR_HOURS),
@@ -319,83 +320,89 @@ def _updated(seen: "_Seen | Tally", starts: Any, rates: Any, startup_log: Any) -
     )
 
 
+def _stacked(table: OfferTable, capacity_types: Codes, startup_s: Numbers) -> Numbers:
+    """Start share, loss rate and logarithm of the start-up time before anything was tried, one row each."""
+    return np.stack([*_priors_of(table, capacity_types), np.log(startup_s)])
+
+
 def _priors_of(table: OfferTable, capacity_types: Codes) -> tuple[Numbers, Numbers]:
     """Start share and loss rate before anything was tried, one each per code; fresh arrays."""
-    known = table.of_words.get("priors")
+    starts, rates = _priors(table)
+    return starts.take(capacity_types), rates.take(capacity_types)
+
+
+def _priors(table: OfferTable) -> tuple[Numbers, Numbers]:
+    """The same, one each per word."""
+    known: tuple[Numbers, Numbers] | None = table.of_words.get("priors")
     if known is None:
         priors = [PRIORS[CapacityType(text)] for text in table.words["capacity_type"].texts]
         known = table.of_words["priors"] = (
             np.array([prior.start_share for prior in priors], dtype=np.float64),
             np.array([prior.losses_per_hour for prior in priors], dtype=np.float64),
         )
-    return known[0].take(capacity_types), known[1].take(capacity_types)
+    return known
+
+
+PRIOR_WEIGHTS = np.array([[PRIOR_ATTEMPTS], [PRIOR_HOURS], [PRIOR_ATTEMPTS]])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Seen:
-    """Counts of groups as arrays, in the order of whoever asked."""
+class _Counted:
+    """The groups of one level that were tried: their keys in order, and what was seen of each: starts, failed starts,
+    hours, losses, and the logarithms of start-up times, one row each."""
 
-    at_ms: NDArray[np.int64]
-    starts: Numbers
-    failed_starts: Numbers
-    hours: Numbers
-    losses: Numbers
-    log_startup: Numbers
+    keys: Keys
+    at_ms: Keys
+    counts: Numbers
 
     @classmethod
-    def of(cls, tallies: Sequence[Tally]) -> "_Seen":
-        def column(read: Callable[[Tally], float]) -> Numbers:
-            return np.array([read(tally) for tally in tallies], dtype=np.float64)
-
+    def of(cls, pairs: Sequence[tuple[int, Tally]]) -> "_Counted":
+        rows = [(one.starts, one.failed_starts, one.hours, one.losses, one.log_startup) for _, one in pairs]
         return cls(
-            at_ms=np.array([tally.at_ms for tally in tallies], dtype=np.int64),
-            starts=column(lambda tally: tally.starts),
-            failed_starts=column(lambda tally: tally.failed_starts),
-            hours=column(lambda tally: tally.hours),
-            losses=column(lambda tally: tally.losses),
-            log_startup=column(lambda tally: tally.log_startup),
+            keys=np.array([key for key, _ in pairs], dtype=np.int64),
+            at_ms=np.array([tally.at_ms for _, tally in pairs], dtype=np.int64),
+            counts=np.array(rows, dtype=np.float64).reshape(len(pairs), 5).T,
         )
 
-    def faded(self, now_ms: int) -> "_Seen":
+    def faded(self, now_ms: int) -> "_Groups":
         """As they count now."""
-        weight = np.exp2(np.minimum(self.at_ms - now_ms, 0) / HALF_LIFE_MS)
-        return _Seen(
-            at_ms=self.at_ms,
-            starts=self.starts * weight,
-            failed_starts=self.failed_starts * weight,
-            hours=self.hours * weight,
-            losses=self.losses * weight,
-            log_startup=self.log_startup * weight,
-        )
-
-    def take(self, chosen: NDArray[np.intp]) -> "_Seen":
-        """Those that are chosen, in that order."""
-        return _Seen(
-            at_ms=self.at_ms.take(chosen),
-            starts=self.starts.take(chosen),
-            failed_starts=self.failed_starts.take(chosen),
-            hours=self.hours.take(chosen),
-            losses=self.losses.take(chosen),
-            log_startup=self.log_startup.take(chosen),
+        now = self.counts * np.exp2(np.minimum(self.at_ms - now_ms, 0) / HALF_LIFE_MS)
+        starts, failed_starts, hours, losses, log_startup = now
+        weight = starts + failed_starts
+        return _Groups(
+            keys=self.keys,
+            weight=weight,
+            above=np.stack([starts, losses, log_startup]),
+            below=np.stack([weight + PRIOR_ATTEMPTS, hours + PRIOR_HOURS, starts + PRIOR_ATTEMPTS]),
         )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Groups:
-    """The groups of one level that were tried: their keys in order, and what was seen of each."""
+    """The groups of one level as they count now: what is added to the weighted priors, and what their sum is divided
+    by, each for start share, loss rate and logarithm of the start-up time."""
 
-    keys: NDArray[np.int64]
-    seen: _Seen
+    keys: Keys
+    weight: Numbers
+    above: Numbers
+    below: Numbers
 
-    def of(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.intp], _Seen]:
-        """Which of some groups were tried, and what was seen of each of these."""
+    def of(self, keys: Keys) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Which of some groups were tried, and where each of these stands here."""
         if not len(self.keys):
             nothing = np.empty(0, dtype=np.intp)
-            return nothing, self.seen.take(nothing)
+            return nothing, nothing
         at = self.keys.searchsorted(keys)
         at[at == len(self.keys)] = 0
         tried = np.flatnonzero(self.keys.take(at) == keys)
-        return tried, self.seen.take(at[tried])
+        return tried, at.take(tried)
+
+    def updated(self, at: NDArray[np.intp], priors: Numbers) -> Numbers:
+        """What is believed after what was seen of these groups."""
+        believed: Numbers = self.above.take(at, axis=1)
+        believed += PRIOR_WEIGHTS * priors
+        believed /= self.below.take(at, axis=1)
+        return believed
 
 
 COLUMNS = {
@@ -423,13 +430,13 @@ def _groups(experience: Experience, table: OfferTable, now_ms: int) -> Mapping[L
         coded = table.of_words["tried"] = (experience, _coded(experience, table))
     faded = table.of_words.get("faded")
     if faded is None or faded[0] is not experience or faded[1] != now_ms:
-        now = {level: _Groups(keys=held.keys, seen=held.seen.faded(now_ms)) for level, held in coded[1].items()}
+        now = {level: held.faded(now_ms) for level, held in coded[1].items()}
         faded = table.of_words["faded"] = (experience, now_ms, now)
     groups: Mapping[Level, _Groups] = faded[2]
     return groups
 
 
-def _coded(experience: Experience, table: OfferTable) -> dict[Level, _Groups]:
+def _coded(experience: Experience, table: OfferTable) -> dict[Level, _Counted]:
     found: dict[Level, list[tuple[int, Tally]]] = {level: [] for level in LEVELS}
     for (level, group), tally in experience.tallies.items():
         key = _key(table, level, group)
@@ -438,8 +445,7 @@ def _coded(experience: Experience, table: OfferTable) -> dict[Level, _Groups]:
     coded = {}
     for level, pairs in found.items():
         pairs.sort(key=lambda pair: pair[0])
-        keys = np.array([key for key, _ in pairs], dtype=np.int64)
-        coded[level] = _Groups(keys=keys, seen=_Seen.of([tally for _, tally in pairs]))
+        coded[level] = _Counted.of(pairs)
     return coded
 
 
@@ -473,7 +479,26 @@ def expected_course(
     T over S(T) running hours and 1 / S(T) starts in the mean (a renewal argument); one that resumes repeats, at each
     loss, half a checkpoint interval. Every start is paid for from the request on, and fails with chance 1 - s.
     """
-    rate = np.maximum(believed.losses_per_hour, 1e-9)
+    running, tries = _run_and_tries(
+        running_h, believed.start_share, believed.losses_per_hour, resumable=resumable, checkpoint_h=checkpoint_h
+    )
+    return Course(hours=running + tries * startup_h, attempts=tries)
+
+
+def untried_course(
+    running_h: float, startup_h: Numbers, table: OfferTable, *, resumable: bool, checkpoint_h: float
+) -> Course:
+    """The same where nothing was tried: all but the start-up time depends on the kind of capacity alone."""
+    of_kind = _run_and_tries(running_h, *_priors(table), resumable=resumable, checkpoint_h=checkpoint_h)
+    running, tries = (values.take(table.capacity_type) for values in of_kind)
+    return Course(hours=running + tries * startup_h, attempts=tries)
+
+
+def _run_and_tries(
+    running_h: float, start_share: Numbers, losses_per_hour: Numbers, *, resumable: bool, checkpoint_h: float
+) -> tuple[Numbers, Numbers]:
+    """Running hours, and starts until one has ended well."""
+    rate = np.maximum(losses_per_hour, 1e-9)
     if resumable:
         running = running_h * (1.0 + rate * checkpoint_h / 2.0)
         begun = 1.0 + rate * running
@@ -482,8 +507,8 @@ def expected_course(
         grown = (1.0 + rate * running_h / LOSS_SHAPE) ** (1.0 - LOSS_SHAPE) - 1.0
         running = grown * LOSS_SHAPE / ((1.0 - LOSS_SHAPE) * rate) / survives
         begun = 1.0 / survives
-    tries = begun / np.maximum(believed.start_share, 0.01)
-    return Course(hours=running + tries * startup_h, attempts=tries)
+    tries: Numbers = begun / np.maximum(start_share, 0.01)
+    return running, tries
 
 
 def undisturbed(losses_per_hour: Numbers, hours: float) -> Numbers:

@@ -9,6 +9,7 @@ from placet.domain.failures import Failure
 from placet.domain.records import Artifact, Attempt, Workload
 from placet.domain.states import AttemptState
 from placet.domain.units import format_instant
+from placet.stages.ledger import add_up, entries
 
 RESULT_VERSION = "v1"
 
@@ -144,28 +145,14 @@ def _cost(workload: Workload, attempts: Sequence[Attempt]) -> dict[str, object]:
 
     ``at_most``: the end of an attempt is not known, and the most that it may have cost is counted.
     """
-    useful = overhead = wasted = Decimal(0)
-    for attempt in attempts:
-        if not (attempt.computed and attempt.epoch == workload.epoch):
-            wasted += attempt.cost_usd
-            continue
-        share = _running_share(attempt)
-        useful += (attempt.cost_usd * share).quantize(Decimal("0.000001"))
-        overhead += attempt.cost_usd - (attempt.cost_usd * share).quantize(Decimal("0.000001"))
+    sums = add_up(entries(workload, attempts, workload.finished_ms or 0))
     return {
-        "useful_usd": _money(useful),
-        "overhead_usd": _money(overhead),
-        "wasted_usd": _money(wasted),
-        "total_usd": _money(useful + overhead + wasted),
-        "at_most": any(attempt.cost_at_most for attempt in attempts),
+        "useful_usd": _money(sums.useful_usd),
+        "overhead_usd": _money(sums.overhead_usd),
+        "wasted_usd": _money(sums.wasted_usd),
+        "total_usd": _money(sums.spent_usd),
+        "at_most": sums.at_most,
     }
-
-
-def _running_share(attempt: Attempt) -> Decimal:
-    begun, started, exited = attempt.submitted_ms, attempt.started_ms, attempt.exited_ms
-    if begun is None or started is None or exited is None or exited <= begun:
-        return Decimal(1)
-    return Decimal(max(exited - started, 0)) / Decimal(exited - begun)
 
 
 def _money(amount: Decimal) -> str:

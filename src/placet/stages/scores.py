@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from typing import assert_never
 
 import numpy as np
@@ -13,8 +14,8 @@ from placet.domain.offer_table import Numbers, OfferTable
 from placet.domain.offers import Interval, Offer
 from placet.domain.spec import CapacityType, Objective, Repeat
 from placet.stages.billing import charge, charges
-from placet.stages.filters import UNBOUNDED_RUNTIME_S, Asked, worst_cost_usd
-from placet.stages.learning import Course, beliefs, expected_course, undisturbed
+from placet.stages.filters import UNBOUNDED_RUNTIME_S, Asked, longest_s
+from placet.stages.learning import Course, beliefs, expected_course, undisturbed, untried_course
 
 # Preferences decide between offers whose scores are close: each is worth this share of the score.
 PREFERENCE_SHARE = 0.10
@@ -69,7 +70,7 @@ def score(asked: Asked, table: OfferTable) -> Scores:
     """
     spec = asked.spec
     believed = beliefs(asked.experience, table, now_ms=asked.now_ms)
-    course = _course(asked, believed)
+    course = _course(asked, believed, None if asked.experience.tallies else table)
     each_micro = charges(
         table.price_micro,
         course.hours * 3600.0 / course.attempts,
@@ -110,14 +111,12 @@ def dearest(asked: Asked, believed: Beliefs, total: float) -> Numbers:
     return micro * (1.0 + np.copysign(ROUNDING, micro)) + 0.5
 
 
-def _course(asked: Asked, believed: Beliefs) -> Course:
-    return expected_course(
-        _likely_s(asked) / 3600.0,
-        believed.startup_s / 3600.0,
-        believed,
-        resumable=asked.spec.repeat is Repeat.RESUMABLE,
-        checkpoint_h=CHECKPOINT_H,
-    )
+def _course(asked: Asked, believed: Beliefs, untried: OfferTable | None = None) -> Course:
+    running_h, startup_h = _likely_s(asked) / 3600.0, believed.startup_s / 3600.0
+    resumable = asked.spec.repeat is Repeat.RESUMABLE
+    if untried is not None:
+        return untried_course(running_h, startup_h, untried, resumable=resumable, checkpoint_h=CHECKPOINT_H)
+    return expected_course(running_h, startup_h, believed, resumable=resumable, checkpoint_h=CHECKPOINT_H)
 
 
 def _likely_s(asked: Asked) -> float:
@@ -164,16 +163,30 @@ def _preferences(asked: Asked, table: OfferTable, base: Numbers) -> dict[str, Nu
 def cost_interval(asked: Asked, offer: Offer, expected_usd: float) -> Interval:
     """What the workload costs on one offer, in US dollars: at best, in the mean of all attempts, at worst once."""
     runtime = asked.demand.runtime_s
-    hourly, least = offer.price_usd_per_hour, offer.minimum_charge_usd
-    low_s = runtime.low if runtime is not None else Decimal(0)
-    low = charge(hourly, low_s + offer.startup_s, quantum_s=offer.billing_quantum_s, least=least)
+    low, high = _cost_bounds(
+        offer.price_usd_per_hour,
+        offer.minimum_charge_usd,
+        offer.billing_quantum_s,
+        offer.startup_s,
+        runtime.low if runtime is not None else Decimal(0),
+        longest_s(asked.demand),
+    )
     likely = max(Decimal(repr(expected_usd)), low)
     return Interval(
         low=_money(low),
         likely=_money(likely),
-        high=_money(max(worst_cost_usd(asked.demand, offer), likely)),
+        high=_money(max(high, likely)),
         reason=runtime.reason if runtime is not None else "no bound on the run time is known; one hour is assumed",
     )
+
+
+@lru_cache(maxsize=4096)
+def _cost_bounds(
+    hourly: Decimal, least: Decimal, quantum_s: int, startup_s: Decimal, low_s: Decimal, high_s: float
+) -> tuple[Decimal, Decimal]:
+    """At best, and at worst once, as ``worst_cost_usd`` has it; most decisions are about the same few offers."""
+    low = charge(hourly, low_s + startup_s, quantum_s=quantum_s, least=least)
+    return low, max(hourly * ((Decimal(high_s) + startup_s + quantum_s) / 3600), least)
 
 
 def _money(amount: Decimal) -> Decimal:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placet.domain import offer_table
-from placet.domain.offer_table import NUMBERS, TEXTS, OfferTable, micro
+from placet.domain.offer_table import NUMBERS, READ_AT_ONCE, TEXTS, OfferTable, micro
 from placet.domain.offers import Availability, Free, Offer, Trust
 from tests.support.values import GPU_OFFER, OFFER
 
@@ -54,6 +54,30 @@ def test_every_column_is_read_from_an_offer() -> None:
 def test_rows_are_the_offers(offers: list[Offer]) -> None:
     table = OfferTable.of(offers)
     assert [table.offer(row) for row in range(len(table))] == offers
+
+
+def test_rows_are_the_offers_of_more_than_are_read_at_once() -> None:
+    offers = [
+        replace(
+            GPU_OFFER if number % 3 else OFFER,
+            id=f"offer{number}",
+            region=f"region{number % 7}",
+            price_usd_per_hour=Decimal(number) / 1000,
+            compliance=("hipaa",) * (number % 2),
+        )
+        for number in range(2 * READ_AT_ONCE + 1)
+    ]
+    table = OfferTable.of(offers)
+    assert [table.offer(row) for row in range(len(table))] == offers
+    assert table.words["region"].texts == [f"region{number}" for number in range(7)]
+    assert OfferTable.of([]).id.dtype == np.int32
+    assert len(OfferTable.of([])) == 0
+
+
+def test_two_offers_with_one_id_share_its_word() -> None:
+    table = OfferTable.of([OFFER, GPU_OFFER, OFFER])
+    assert table.id.tolist() == [0, 1, 0]
+    assert table.words["id"].texts == ["small", "large"]
 
 
 def test_rows_are_found_by_id_and_places_are_known() -> None:

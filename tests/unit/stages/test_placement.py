@@ -129,6 +129,31 @@ def test_filters_judge_many_offers_as_they_judge_few(monkeypatch: pytest.MonkeyP
                 assert place(asked(spec), busy, seed="s").fate is Fate.NOT_NOW
 
 
+@pytest.mark.parametrize("taken", [False, True], ids=["all", "some of a table"])
+def test_amounts_are_judged_alike_by_value_and_by_rank(monkeypatch: pytest.MonkeyPatch, taken: bool) -> None:
+    offers = [
+        replace(
+            OFFER, id=f"{disk} {memory} {startup}", disk_bytes=disk, memory_bytes=memory, startup_s=Decimal(startup)
+        )
+        for disk in (None, 5, 9)
+        for memory in (3, 4)
+        for startup in (1, 60)
+    ]
+    table = OfferTable.of([OFFER, *offers])
+    if taken:
+        table = table.take(np.arange(1, len(table)))
+    for disk in (None, 1, 5, 6, 9, 10):
+        for memory in (1, 3, 4, 5):
+            spec = replace(
+                with_needs(disk_bytes=disk, memory_bytes=memory),
+                constraints=Constraints(deadline_ms=NOW_MS + 30_000),
+            )
+            few = place(asked(spec), table, seed="s")
+            with monkeypatch.context() as patched:
+                patched.setattr(filters, "MANY_ROWS", 0)
+                assert place(asked(spec), table, seed="s") == few
+
+
 def test_an_offer_that_just_failed_is_left_alone() -> None:
     spec = replace(SPEC)
     made = place(replace(asked(spec), excluded=("small",)), OfferTable.of([OFFER, GPU_OFFER]), seed="s")

@@ -67,6 +67,7 @@ def show(context: typer.Context, workload: Id) -> None:
             "name": view.name,
             "state": view.state,
             "desired": view.desired,
+            "stop": _stop(view),
             "waiting for": view.reason,
             "cause": view.cause,
             "message": view.failure.message if view.failure else None,
@@ -83,6 +84,14 @@ def show(context: typer.Context, workload: Id) -> None:
         }
     )
     _attempts(output, view)
+
+
+def _stop(view: "WorkloadView") -> str | None:
+    if view.stop is None:
+        return None
+    still = Decimal(view.stop.still_usd_per_hour)
+    cost = f"; it may still cost {format_money(still)} per hour" if still else ""
+    return f"{view.stop.stage}, asked for at {view.stop.requested_at}{cost}"
 
 
 def _attempts(output: Output, view: "WorkloadView") -> None:

@@ -1,0 +1,44 @@
+"""Where the money went. Every amount is text with an exact decimal number of US dollars."""
+
+from placet.contract.api import View
+
+
+class EntryView(View):
+    """One attempt. `spent_usd` is useful, overhead and wasted together, `reserved_usd` what was set aside for it."""
+
+    workload_id: str
+    attempt: int
+    provider: str
+    offer: str
+    reserved_usd: str
+    spent_usd: str
+    useful_usd: str
+    overhead_usd: str
+    wasted_usd: str
+    reason: str = ""
+    after_stop_usd: str
+    at_most: bool = False
+    open: bool = False
+
+
+class WasteView(View):
+    """What was wasted for one reason."""
+
+    reason: str
+    usd: str
+
+
+class LedgerView(View):
+    """Entries and their sums. `at_most`: nobody knows when an attempt ended, and what it may have cost counts."""
+
+    workloads: int
+    since: str | None = None
+    entries: list[EntryView]
+    reserved_usd: str
+    spent_usd: str
+    useful_usd: str
+    overhead_usd: str
+    wasted_usd: str
+    after_stop_usd: str
+    wasted: list[WasteView]
+    at_most: bool

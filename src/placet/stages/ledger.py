@@ -1,0 +1,127 @@
+"""Where the money went: per attempt what was set aside, spent, useful, wasted and why, and charged after the end.
+
+Every amount is an exact decimal: ``spent`` is the sum of useful, overhead and wasted, to the last digit.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from placet.domain.records import Attempt, Workload
+from placet.domain.states import AttemptState
+from placet.stages.billing import MICRO, begun_ms, charge_usd
+
+NOTHING = Decimal(0)
+RUNNING = "not over yet"
+NO_CAUSE = "its workload went on without it"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One attempt. ``reserved_usd`` is the most that it was taken to cost when it was begun.
+
+    ``after_stop_usd`` is what of the waste was charged after its program had ended, until its allocation was gone.
+    ``at_most``: nobody knows when it ended. ``open``: it may go on costing.
+    """
+
+    workload_id: str
+    epoch: int
+    provider: str
+    offer_id: str
+    reserved_usd: Decimal
+    useful_usd: Decimal = NOTHING
+    overhead_usd: Decimal = NOTHING
+    wasted_usd: Decimal = NOTHING
+    reason: str = ""
+    after_stop_usd: Decimal = NOTHING
+    at_most: bool = False
+    open: bool = False
+
+    @property
+    def spent_usd(self) -> Decimal:
+        return self.useful_usd + self.overhead_usd + self.wasted_usd
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sums:
+    """Entries added up; ``wasted`` by reason, the greatest first."""
+
+    reserved_usd: Decimal
+    spent_usd: Decimal
+    useful_usd: Decimal
+    overhead_usd: Decimal
+    wasted_usd: Decimal
+    after_stop_usd: Decimal
+    wasted: tuple[tuple[str, Decimal], ...]
+    at_most: bool
+
+
+def entries(workload: Workload, attempts: Sequence[Attempt], now_ms: int) -> tuple[Entry, ...]:
+    """One for each attempt, in their order."""
+    return tuple(_entry(workload, attempt, now_ms) for attempt in attempts)
+
+
+def _entry(workload: Workload, attempt: Attempt, now_ms: int) -> Entry:
+    live = not attempt.final
+    spent = charge_usd(attempt, now_ms - begun_ms(attempt)) if live and _may_cost(attempt) else attempt.cost_usd
+    useful = overhead = after_stop = NOTHING
+    if attempt.computed and attempt.epoch == workload.epoch:
+        after_stop = NOTHING if live else attempt.wasted_usd  # an attempt that computed wastes nothing else
+        at_end = spent - after_stop
+        useful = (at_end * _running_share(attempt)).quantize(MICRO)
+        overhead = at_end - useful
+    elif not live and attempt.exited_ms is not None:
+        after_stop = max(spent - charge_usd(attempt, attempt.exited_ms - begun_ms(attempt)), NOTHING)
+    wasted = spent - useful - overhead
+    return Entry(
+        workload_id=attempt.workload_id,
+        epoch=attempt.epoch,
+        provider=attempt.provider,
+        offer_id=attempt.placement.offer_id,
+        reserved_usd=attempt.placement.reserved_usd,
+        useful_usd=useful,
+        overhead_usd=overhead,
+        wasted_usd=wasted,
+        reason=_reason(attempt) if wasted and not useful else "",
+        after_stop_usd=after_stop,
+        at_most=attempt.cost_at_most,
+        open=attempt.state is not AttemptState.REFUSED and attempt.released_ms is None,
+    )
+
+
+def _may_cost(attempt: Attempt) -> bool:
+    """Was it seen, so that it certainly costs? What may not exist is not counted before that is known."""
+    return attempt.handle is not None or attempt.permit_ms is not None
+
+
+def _reason(attempt: Attempt) -> str:
+    if not attempt.final:
+        return RUNNING
+    return str(attempt.failure.cause) if attempt.failure is not None else NO_CAUSE
+
+
+def _running_share(attempt: Attempt) -> Decimal:
+    begun, started, exited = attempt.submitted_ms, attempt.started_ms, attempt.exited_ms
+    if begun is None or started is None or exited is None or exited <= begun:
+        return Decimal(1)
+    return Decimal(max(exited - started, 0)) / Decimal(exited - begun)
+
+
+def add_up(found: Iterable[Entry]) -> Sums:
+    """All of them together."""
+    held = tuple(found)
+    wasted: dict[str, Decimal] = {}
+    for entry in held:
+        if entry.wasted_usd:
+            reason = entry.reason or "after its end"
+            wasted[reason] = wasted.get(reason, NOTHING) + entry.wasted_usd
+    return Sums(
+        reserved_usd=sum((entry.reserved_usd for entry in held), NOTHING),
+        spent_usd=sum((entry.spent_usd for entry in held), NOTHING),
+        useful_usd=sum((entry.useful_usd for entry in held), NOTHING),
+        overhead_usd=sum((entry.overhead_usd for entry in held), NOTHING),
+        wasted_usd=sum((entry.wasted_usd for entry in held), NOTHING),
+        after_stop_usd=sum((entry.after_stop_usd for entry in held), NOTHING),
+        wasted=tuple(sorted(wasted.items(), key=lambda pair: (-pair[1], pair[0]))),
+        at_most=any(entry.at_most for entry in held),
+    )
