@@ -33,7 +33,7 @@ def focused(mutant: Mutant, seed: int) -> Options:
         if name not in mutant.faults:
             faults.pop(name, None)
     card = chance.choice(mutant.cards) if mutant.cards else options.card
-    return replace(options, faults=faults, card=card)
+    return replace(options, faults=faults, card=card, faults_s=mutant.faults_s or options.faults_s)
 
 
 def hunt(mutant: Mutant, seeds: Iterable[int], *, enough: int = 1) -> Hunt:

@@ -35,6 +35,7 @@ class Mutant:
     patches: Callable[[], Sequence[Patch]]
     faults: tuple[str, ...] = ()
     strength: float = 2.0
+    faults_s: float | None = None
     cards: tuple[str, ...] = ()
 
 
@@ -486,8 +487,9 @@ MUTANTS: Mapping[str, Mutant] = {
             name="secured-for-ever",
             removed="capacity is called secured only while it was seen lately",
             patches=_secured_for_ever,
-            faults=("dark", "vanished", "preempted"),
-            strength=15.0,
+            faults=("dark", "vanished"),
+            strength=20.0,
+            faults_s=900.0,
         ),
         Mutant(
             name="resent",
