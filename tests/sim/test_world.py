@@ -9,9 +9,11 @@ import pytest
 
 from placet.testing.world.options import draw
 from placet.testing.world.saved import read
+from placet.testing.world.seeds import run
 from placet.testing.world.simulate import simulate
 
 SAVED = sorted((Path(__file__).parent / "seeds").glob("*.json"))
+AT_A_TIME = 6
 
 DIGESTS = (
     "from placet.testing.world.options import draw;"
@@ -47,3 +49,10 @@ def test_a_world_that_once_found_a_fault_holds(path: Path) -> None:
     saved = read(path)
     report = simulate(saved.options)
     assert not report.violations, (saved.reason, report.options.lines(), report.violations)
+
+
+@pytest.mark.parametrize("first", range(1000, 1000 + int(os.environ.get("SIM_SEEDS", "60")), AT_A_TIME))
+def test_new_worlds_hold(first: int) -> None:
+    """A few for every change; as many as there is time for are lived through by ``make sim``."""
+    tally = run(range(first, first + AT_A_TIME))
+    assert not tally.failing, [(each.options.lines(), each.violations) for each in tally.failing]

@@ -143,7 +143,7 @@ def _started(view: _View) -> Answer:
     if permitted:
         return view.answer(question, Truth.UNKNOWN, "it has its permit and has not reported its start yet", events)
     unclear = [attempt for attempt in view.record.attempts if attempt.permit_ms is not None]
-    if unclear and unclear[-1].state is _A.LOST:
+    if any(attempt.state is _A.LOST or attempt.exited_ms is None for attempt in unclear):
         return view.answer(question, Truth.UNKNOWN, "it had its permit and was lost before it reported", events)
     return view.answer(question, Truth.NO, "no start permit was given", events)
 

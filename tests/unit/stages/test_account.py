@@ -42,6 +42,7 @@ def test_acceptance_has_evidence_and_age() -> None:
         (A.RUNNING, 1, 2, Truth.YES, Truth.YES),
         (A.REFUSED, None, None, Truth.NO, Truth.NO),
         (A.LOST, 1, None, Truth.YES, Truth.UNKNOWN),
+        (A.STOPPED, 1, None, Truth.YES, Truth.UNKNOWN),  # it was to stop, and is gone: nobody saw how far it came
     ],
 )
 def test_secured_and_started_follow_the_evidence(

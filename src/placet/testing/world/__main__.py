@@ -4,6 +4,8 @@ import argparse
 import sys
 from pathlib import Path
 
+from placet.testing.world.hunting import hunt
+from placet.testing.world.mutants import MUTANTS
 from placet.testing.world.options import Options, draw
 from placet.testing.world.reduce import reduced
 from placet.testing.world.saved import read, write
@@ -26,7 +28,11 @@ def main() -> int:
     parser.add_argument("--save", type=Path, help="keep the failing world in this file")
     parser.add_argument("--reason", default="", help="why it is kept")
     parser.add_argument("--lines", type=int, default=LINES, help="how many of the last events to tell")
+    parser.add_argument("--mutants", nargs="*", metavar="NAME", help="hunt these mutants of the engine, or all")
+    parser.add_argument("--enough", type=int, default=1, help="a mutant that was caught so often needs no more worlds")
     arguments = parser.parse_args()
+    if arguments.mutants is not None:
+        return _hunt(arguments)
     if arguments.seed is not None or arguments.saved is not None:
         options = draw(arguments.seed) if arguments.saved is None else read(arguments.saved).options
         return _one(options, arguments)
@@ -38,6 +44,25 @@ def main() -> int:
     if tally.failing:
         _say("failing seeds: " + " ".join(str(report.options.seed) for report in tally.failing))
     return 1 if tally.failing else 0
+
+
+def _hunt(arguments: argparse.Namespace) -> int:
+    surviving = []
+    for name in arguments.mutants or MUTANTS:
+        seeds = range(arguments.first, arguments.first + arguments.seeds)
+        found = hunt(MUTANTS[name], seeds, enough=arguments.enough)
+        share = 100 * len(found.caught) / found.lived
+        rules = ", ".join(found.rules) or "SURVIVES"
+        _say(f"{name:22} in {len(found.caught)} of {found.lived} worlds ({share:.0f}%): {rules}")
+        if found.caught:
+            _say(f"{'':22} first in {found.caught[0]}")
+        else:
+            surviving.append(name)
+        if found.unsound:
+            _say(f"{'':22} as it is, the engine fails in {list(found.unsound)}")
+    if surviving:
+        _say("surviving: " + ", ".join(surviving))
+    return 1 if surviving else 0
 
 
 def _one(options: Options, arguments: argparse.Namespace) -> int:

@@ -130,6 +130,8 @@ class Adapter:
 
     async def submit(self, launch: Launch) -> Handle:
         begun_s = self._cloud.loop.time()
+        if self._faults.hit("held_send"):
+            self._process.pause(self._faults.between("held_send", 20, 240))
         await self._process.turn("before submit")
         self._oracle.sent(launch, self._process, begun_s)
         refused = self._wire.refusal(self._cloud.loop.time())

@@ -1,15 +1,12 @@
 """How many worlds it takes until a mutant is noticed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from placet.testing.world.chance import Streams
 from placet.testing.world.mutants import Mutant, broken
 from placet.testing.world.options import Options, draw
 from placet.testing.world.simulate import simulate
-
-# A mutant is looked for where its rule is needed: its kinds of fault are on, and strong.
-STRENGTH = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,16 +27,16 @@ def focused(mutant: Mutant, seed: int) -> Options:
     """The world of a seed, with what brings the mutant to light."""
     options = draw(seed)
     chance = Streams(seed).of("focus")
-    faults = {**options.faults, **dict.fromkeys(mutant.faults, STRENGTH)}
+    faults = {**options.faults, **dict.fromkeys(mutant.faults, mutant.strength)}
     # What ends most worlds before anything interesting is left out; and long waits by a card take long.
     for name in ("dark", "token_expired", "store_full"):
         if name not in mutant.faults:
             faults.pop(name, None)
     card = chance.choice(mutant.cards) if mutant.cards else options.card
-    return replace(options, faults=faults, card=card)
+    return replace(options, faults=faults, card=card, faults_s=mutant.faults_s or options.faults_s)
 
 
-def hunt(mutant: Mutant, seeds: Iterator[int] | range, *, enough: int = 1) -> Hunt:
+def hunt(mutant: Mutant, seeds: Iterable[int], *, enough: int = 1) -> Hunt:
     """Live until it was caught so often, or the seeds are at their end."""
     caught: list[int] = []
     unsound: list[int] = []

@@ -4,9 +4,13 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeAlias
 
-from placet.adapters.store import items
+from placet.adapters.store import items, memory
+from placet.adapters.store.sql import MOVABLE, Statement, Statements
+from placet.adapters.store.sqlite import Sqlite
 from placet.domain.account import Truth
 from placet.domain.allocations import ContractCard, Observation, Phase
 from placet.domain.failures import Cause, Failure
@@ -14,7 +18,7 @@ from placet.domain.records import Attempt, Expect, Transition, Workload
 from placet.domain.spec import Repeat
 from placet.domain.states import AttemptState, WorkloadState
 from placet.domain.values import evolve
-from placet.engine import decide, draft, effects, intake, reaper, reconcile
+from placet.engine import decide, draft, effects, intake, reaper, reconcile, timekeeping
 from placet.engine.facts import Cancel, Submit, SubmitAnswer
 from placet.ports.store import Store
 from placet.stages import account, limits, recovery, tracking
@@ -24,12 +28,14 @@ Patch: TypeAlias = tuple[object, str, object]
 
 @dataclass(frozen=True, kw_only=True)
 class Mutant:
-    """One rule removed; ``fault`` are kinds of fault that bring it to light, ``seeds`` worlds known to do so."""
+    """One rule removed; ``faults`` of that strength bring it to light, and providers with one of ``cards``."""
 
     name: str
     removed: str
     patches: Callable[[], Sequence[Patch]]
     faults: tuple[str, ...] = ()
+    strength: float = 2.0
+    faults_s: float | None = None
     cards: tuple[str, ...] = ()
 
 
@@ -166,6 +172,14 @@ def _expecting_what_is(wanted: Transition, known: Workload | None) -> Transition
     return replace(wanted, expect=expect, workload=replace(wanted.workload, revision=known.revision + 1))
 
 
+class _Unguarded(Statements):
+    """The store's own rule that an ended workload stays as it ended is out too."""
+
+    @cached_property
+    def end(self) -> Statement:
+        return self._compiled(self._guarded(), MOVABLE)
+
+
 def _second_verdict() -> Sequence[Patch]:
     real = intake.Intake.cancel
 
@@ -178,7 +192,11 @@ def _second_verdict() -> Sequence[Patch]:
             await self._ports.store.apply([Transition(expect=expect, workload=after)])
         return outcome
 
-    return _instead(intake.Intake, "cancel", cancel)
+    unguarded = _Unguarded(Sqlite(Path(":memory:")))
+    return [
+        *_instead(intake.Intake, "cancel", cancel),
+        *_instead(memory, "_statements", lambda: unguarded),
+    ]
 
 
 def _unflushed_intents() -> Sequence[Patch]:
@@ -221,13 +239,29 @@ def _unhurried_sends() -> Sequence[Patch]:
     return _instead(effects, "SEND_WITHIN_MS", 10**9)
 
 
-def _outputs_believed() -> Sequence[Patch]:
-    async def believed(told: Awaitable[Any], self: Any, workload: Any, attempt: Any, found: Any) -> Any:
-        delivered = await told
-        del self, workload, attempt, found
-        return replace(delivered, problem=None)
+class _Trusting:
+    """An artifact store whose failures nobody hears of."""
 
-    return _after(effects.Effects, "deliver", believed)
+    def __init__(self, real: Any) -> None:
+        self._real = real
+
+    async def adopt(self, location: str, source: str, **what: Any) -> None:
+        try:
+            await self._real.adopt(location, source, **what)
+        except (OSError, ValueError):
+            return
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+
+def _outputs_believed() -> Sequence[Patch]:
+    real = effects.Effects.__init__
+
+    def made(self: Any, providers: Any, artifacts: Any, clock: Any) -> None:
+        real(self, providers, _Trusting(artifacts), clock)
+
+    return _instead(effects.Effects, "__init__", made)
 
 
 def _ended_is_done() -> Sequence[Patch]:
@@ -261,8 +295,8 @@ def _released_at_once() -> Sequence[Patch]:
     return _instead(draft, "kept", _nothing)
 
 
-def _two_clocks() -> Sequence[Patch]:
-    return _instead(draft.Draft, "forget_absence", _nothing)
+def _own_clocks() -> Sequence[Patch]:
+    return _instead(timekeeping.StoreClock, "set", _nothing)
 
 
 def _keys_ignored() -> Sequence[Patch]:
@@ -348,8 +382,8 @@ MUTANTS: Mapping[str, Mutant] = {
             name="no-sweep",
             removed="the provider's own list is searched",
             patches=_no_sweep,
-            faults=("pause", "late_create", "crash"),
-            cards=("no_bound", "keyless", "keyed"),
+            faults=("held_send",),
+            cards=("keyless", "keyed"),
         ),
         Mutant(
             name="every-permit",
@@ -361,7 +395,8 @@ MUTANTS: Mapping[str, Mutant] = {
             name="blind-writes",
             removed="a write names the row that it expects",
             patches=_blind_writes,
-            faults=("pause", "crash", "store_slow"),
+            faults=("pause", "store_slow"),
+            strength=12.0,
         ),
         Mutant(name="second-verdict", removed="a final state is never left", patches=_second_verdict),
         Mutant(
@@ -369,18 +404,21 @@ MUTANTS: Mapping[str, Mutant] = {
             removed="an intent survives a power cut before its create leaves",
             patches=_unflushed_intents,
             faults=("power_cut",),
+            strength=40.0,
         ),
         Mutant(
             name="unflushed-acceptance",
             removed="what is accepted survives a power cut before its client hears of it",
             patches=_unflushed_acceptance,
             faults=("power_cut",),
+            strength=40.0,
         ),
         Mutant(
             name="unflushed-verdicts",
             removed="a verdict survives a power cut before anybody reads it",
             patches=_unflushed_verdicts,
             faults=("power_cut",),
+            strength=40.0,
         ),
         Mutant(
             name="run-again",
@@ -393,6 +431,7 @@ MUTANTS: Mapping[str, Mutant] = {
             removed="a create leaves soon after its intent or not at all",
             patches=_unhurried_sends,
             faults=("pause",),
+            strength=10.0,
         ),
         Mutant(
             name="outputs-believed",
@@ -411,6 +450,7 @@ MUTANTS: Mapping[str, Mutant] = {
             removed="the cost cap holds while an attempt runs",
             patches=_no_cap,
             faults=("slow_boot", "never_boots"),
+            strength=10.0,
         ),
         Mutant(
             name="no-call-home",
@@ -431,11 +471,10 @@ MUTANTS: Mapping[str, Mutant] = {
             faults=("upload_cut", "digest_mismatch"),
         ),
         Mutant(
-            name="two-clocks",
-            removed="absence is timed by one clock",
-            patches=_two_clocks,
-            faults=("clock_offset", "late_create", "crash"),
-            cards=("keyless", "keyless_slow", "keyed_slow"),
+            name="own-clocks",
+            removed="all servers of a store use its clock",
+            patches=_own_clocks,
+            faults=("clock_offset", "crash"),
         ),
         Mutant(name="keys-ignored", removed="one key is one workload", patches=_keys_ignored),
         Mutant(
@@ -448,7 +487,9 @@ MUTANTS: Mapping[str, Mutant] = {
             name="secured-for-ever",
             removed="capacity is called secured only while it was seen lately",
             patches=_secured_for_ever,
-            faults=("dark", "vanished", "preempted"),
+            faults=("dark", "vanished"),
+            strength=20.0,
+            faults_s=900.0,
         ),
         Mutant(
             name="resent",

@@ -48,6 +48,7 @@ FAULTS: Mapping[str, float] = {
     # our processes, their store and their clocks
     "crash": 0.002,
     "pause": 0.001,
+    "held_send": 0.05,  # a server stands still between an intent and its create
     "power_cut": 0.0003,
     "store_busy": 0.02,
     "store_unknown": 0.01,
@@ -153,12 +154,12 @@ def draw(seed: int, *, faults: bool = True) -> Options:
     chance = Streams(seed).of("options")
     card = chance.choice(tuple(CARDS))
     share = chance.choice((0.15, 0.4, 0.8))
-    strengths = {name: (chance.random() < share, chance.choice(STRENGTHS)) for name in FAULTS}
+    strengths = {name: _strength(Streams(seed).of(f"fault {name}"), share) for name in FAULTS}
     workers = chance.choice((1, 2, 2, 2))
     return Options(
         seed=seed,
         card=card,
-        faults={name: strength for name, (on, strength) in strengths.items() if on and faults},
+        faults={name: strength for name, strength in strengths.items() if strength and faults},
         workers=workers,
         succeeds=chance.random() < 0.3,
         slots=chance.choice((None, None, 2, 8)),
@@ -166,6 +167,11 @@ def draw(seed: int, *, faults: bool = True) -> Options:
         faults_s=chance.choice((120.0, 300.0, 600.0)),
         wishes=tuple(_draw_wish(Streams(seed).of(f"wish {number}"), number) for number in range(chance.randint(1, 6))),
     )
+
+
+def _strength(chance: Random, share: float) -> float:
+    """How strong one kind of fault is; mostly 0."""
+    return chance.choice(STRENGTHS) if chance.random() < share else 0.0
 
 
 def _draw_wish(chance: Random, number: int) -> Wish:
