@@ -51,9 +51,18 @@ def chart(moves: Mapping[str, frozenset[str]]) -> str:
 
 
 def causes() -> str:
-    rows = ["| cause | class | whose fault | is a retry safe | money spent | what to do |", "|---|---|---|---|---|---|"]
+    heads = ("cause", "class", "whose fault", "is a retry safe", "where", "money spent", "what to do")
+    rows = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     for cause, meaning in MEANINGS.items():
-        cells = (f"`{cause}`", meaning.failure_class, meaning.fault, words(meaning.retry), meaning.money, meaning.fix)
+        cells = (
+            f"`{cause}`",
+            meaning.failure_class,
+            meaning.fault,
+            words(meaning.retry),
+            words(meaning.where),
+            meaning.money,
+            meaning.fix,
+        )
         rows.append("| " + " | ".join(cells) + " |")
     return "\n".join([*rows, ""])
 

@@ -29,7 +29,7 @@ STARTING_MOST_S = 0.4
 STARTING_SHARE = 0.2
 # Imports take longer than all the rest of a start: done once, and every server is a fork of the result.
 NURSERY = """
-import json, os, signal, sys, traceback
+import json, os, signal, sys, time, traceback
 from placet import failpoints
 from placet.app import Serving, run_server
 from placet.config import load_settings
@@ -51,6 +51,9 @@ for line in sys.stdin:
         os.dup2(descriptor, replaced)
     os.environ.update(order["environment"])
     failpoints.arm(os.environ.get(failpoints.VARIABLE))  # the imports were done without it
+    if "clock" in order:
+        true_ns = time.time_ns
+        time.time_ns = lambda: true_ns() + 1_000_000_000 * int(open(order["clock"]).read() or 0)
     os.chdir(os.path.dirname(order["log"]))  # by which it is known whose it is
     code = 1
     try:
@@ -88,11 +91,12 @@ class Nursery:
         assert self._said() == "ready"
         self._lock = threading.Lock()
 
-    def fork(self, log: Path, environment: Mapping[str, str]) -> int:
-        """The process number of a new server."""
+    def fork(self, log: Path, environment: Mapping[str, str], clock: Path | None = None) -> int:
+        """The process number of a new server; ``clock`` holds by how many seconds its wall clock is off."""
+        order = {"log": str(log), "environment": dict(environment), **({"clock": str(clock)} if clock else {})}
         assert self._process.stdin is not None
         with self._lock:
-            self._process.stdin.write(json.dumps({"log": str(log), "environment": dict(environment)}) + "\n")
+            self._process.stdin.write(json.dumps(order) + "\n")
             self._process.stdin.flush()
             return int(self._said())
 
@@ -111,6 +115,7 @@ class ServerProcess:
     nursery: Nursery
     data_dir: Path
     settings: Mapping[str, str] = field(default_factory=dict)
+    clock: Path | None = None
     pid: int = 0
 
     @property
@@ -136,7 +141,8 @@ class ServerProcess:
     def launch(self) -> None:
         """Start without waiting for anything."""
         assert not self.alive
-        self.pid = self.nursery.fork(self._log_path, {**BRISK, **self.settings, "PLACET_DATA_DIR": str(self.data_dir)})
+        environment = {**BRISK, **self.settings, "PLACET_DATA_DIR": str(self.data_dir)}
+        self.pid = self.nursery.fork(self._log_path, environment, self.clock)
 
     def wait_ready(self) -> None:
         """Wait until its socket answers."""

@@ -133,7 +133,9 @@ def test_commands_in_the_docs_are_commands(page: Path) -> None:
 NAMED_PATH = re.compile(r"`([a-z_]+(?:/[A-Za-z_.-]+)*(?:\.py|\.yaml|/))`")
 
 
-@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "CONTRIBUTING.md", *(name_of(p) for p in ROOT.glob("docs/adr/*"))])
+@pytest.mark.parametrize(
+    "page", ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/promises.md", *(name_of(p) for p in ROOT.glob("docs/adr/*"))]
+)
 def test_files_that_the_docs_name_exist(page: str) -> None:
     named = NAMED_PATH.findall((ROOT / page).read_text())
     missing = [name for name in named if not any((base / name).exists() for base in (ROOT, ROOT / "src" / "placet"))]

@@ -62,6 +62,7 @@ class CauseView(View):
     fault: str = Field(description="Whose fault: user, infrastructure, nobody, ours.")
     retry: str = Field(description="Is another try safe: safe, after_proof, pointless.")
     money_spent: str = Field(description="no, yes, perhaps")
+    where: str = Field(default="", description="Where the next try has the best chance.")
     exit_code: int | None = None
     signal: int | None = None
     evidence: dict[str, str] = {}

@@ -129,7 +129,7 @@ def _observation(draft: Draft, seen: Observation, world: World, *, adopted: bool
         draft.settle(IntentVerb.CANCEL, attempt.epoch, IntentState.CONFIRMED, f"observed {seen.phase}")
     draft.put_attempt(tracked.attempt, tracked.events)
     if seen.phase is Phase.GONE:
-        outputs_absent(draft, tracked.attempt, world)
+        outputs_absent(draft, tracked.attempt, world, min(seen.observed_ms, draft.now_ms))
     if attempt.epoch == draft.workload.epoch:
         draft.phase = seen.phase
     if seen.phase is Phase.COLLECTING and attempt.epoch == draft.workload.epoch:
@@ -203,21 +203,22 @@ def _found(draft: Draft, attempt: Attempt, found: Found, world: World) -> None:
         return
     if world.hands_off:
         return
+    read_ms = draft.now_ms if found.asked_ms is None else min(found.asked_ms, draft.now_ms)
     if attempt.final and attempt.handle is None:
-        counted = tracking.absent_again(attempt, draft.now_ms)
+        counted = tracking.absent_again(attempt, read_ms)
         draft.put_attempt(counted, ())
-        if tracking.leftovers_absent(counted, world.cards[attempt.provider], draft.now_ms):
+        if tracking.leftovers_absent(counted, world.cards[attempt.provider], read_ms):
             draft.released(attempt.epoch, world.cards)
-        outputs_absent(draft, attempt, world)
+        outputs_absent(draft, attempt, world, read_ms)
     if attempt.state is not AttemptState.UNKNOWN:
         if attempt.handle is None and not attempt.final:  # its runner was heard, and it may be gone since
-            gone = Observation(key=attempt.key, phase=Phase.GONE, observed_ms=draft.now_ms, source=attempt.provider)
+            gone = Observation(key=attempt.key, phase=Phase.GONE, observed_ms=read_ms, source=attempt.provider)
             _observation(draft, gone, world, adopted=False)
         return
-    counted = tracking.absent_again(attempt, draft.now_ms)
+    counted = tracking.absent_again(attempt, read_ms)
     card = world.cards[attempt.provider]
     span_s = world.absence_span_s(attempt.provider)
-    if not tracking.absence_proven(counted, card, draft.now_ms, span_s):
+    if not tracking.absence_proven(counted, card, read_ms, span_s):
         draft.put_attempt(counted, ())
         return
     draft.settle(IntentVerb.SUBMIT, attempt.epoch, IntentState.REFUTED, "verified absent")

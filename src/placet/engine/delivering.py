@@ -16,15 +16,15 @@ SPACE_AGAIN_MS = 5 * SECOND_MS
 SPACE_WAIT_MS = 1800 * SECOND_MS
 
 
-def outputs_absent(draft: Draft, attempt: Attempt, world: World) -> None:
+def outputs_absent(draft: Draft, attempt: Attempt, world: World, read_ms: int) -> None:
     """What was computed is not there to be delivered; that is believed after the same proof as any absence."""
     if draft.workload.state is not WorkloadState.DELIVERING or attempt.epoch != draft.workload.epoch:
         return
     if not attempt.final:
         return  # its tracking counts
-    counted = tracking.absent_again(attempt, draft.now_ms)
+    counted = tracking.absent_again(attempt, read_ms)
     draft.put_attempt(counted, ())
-    if tracking.absence_proven(counted, world.cards[attempt.provider], draft.now_ms):
+    if tracking.absence_proven(counted, world.cards[attempt.provider], read_ms):
         note_delivered(draft, Delivered(epoch=attempt.epoch, problem="the provider no longer has the outputs"))
 
 

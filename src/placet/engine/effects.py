@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from placet.domain.allocations import FoundOutput, Observation, Phase, Verb
 from placet.domain.errors import OutcomeUnknown, ProviderError, Unavailable
 from placet.domain.records import Artifact, Attempt, Workload
+from placet.domain.values import evolve
 from placet.engine.facts import (
     AnswerPermit,
     Cancel,
@@ -99,15 +100,19 @@ class Effects:
     async def _find(self, attempt: Attempt) -> tuple[Fact, ...]:
         try:
             async with self.call(attempt.provider, Verb.FIND) as provider:
+                asked_ms = self._clock.now_ms()
                 handles = await provider.find(attempt.key)
         except ProviderError:
             return ()
-        return (Found(epoch=attempt.epoch, handles=tuple(handles)),)
+        return (Found(epoch=attempt.epoch, handles=tuple(handles), asked_ms=asked_ms),)
 
     async def _observe(self, effect: Observe) -> tuple[Fact, ...]:
         try:
             async with self.call(effect.handle.provider, Verb.OBSERVE) as provider:
-                return tuple(await provider.observe([effect.handle]))
+                asked_ms = self._clock.now_ms()
+                seen = await provider.observe([effect.handle])
+                # Absence is of the moment at which it was asked for, however late the answer is heard.
+                return tuple(evolve(one, observed_ms=asked_ms) if one.phase is Phase.GONE else one for one in seen)
         except ProviderError as error:
             return (
                 Observation(

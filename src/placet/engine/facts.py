@@ -57,10 +57,11 @@ class SubmitAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What a look by key found."""
+    """What a look by key found, and when it was begun; ``None``: now."""
 
     epoch: int
     handles: tuple[Handle, ...]
+    asked_ms: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -149,6 +149,7 @@ def failure(held: Failure | None) -> api.FailureView | None:
             fault=meaning.fault.value,
             retry=meaning.retry.value,
             money_spent=meaning.money.value,
+            where=meaning.where.value,
             exit_code=held.exit_code,
             signal=held.signal,
             evidence=dict(held.evidence),

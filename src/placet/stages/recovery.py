@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass
 from decimal import Decimal
 
-from placet.domain.failures import Cause, Failure, FailureClass, Fault, RetrySafety
+from placet.domain.failures import Cause, Failure, FailureClass, Fault, RetrySafety, Where
 from placet.domain.records import Attempt, Workload
 from placet.domain.spec import Repeat
 from placet.domain.units import SECOND_MS
@@ -64,7 +64,7 @@ def recover(workload: Workload, attempt: Attempt, failure: Failure, *, now_ms: i
         at_ms=now_ms + delay_ms,
         user_failures=user,
         infrastructure_failures=infrastructure,
-        exclude_offer=attempt.placement.offer_id if meaning.failure_class in _ELSEWHERE else None,
+        exclude_offer=attempt.placement.offer_id if meaning.where in _ELSEWHERE and not moved else None,
         reason=_told(failure, spent, limit) if counts else f"{failure.cause}: {_WHY_FREE[failure.cause]}",
     )
 
@@ -77,8 +77,8 @@ _WHY_FREE = {
     Cause.PREEMPTED: "it goes on from its checkpoint",
 }
 _FREE = frozenset(_WHY_FREE) - {Cause.PREEMPTED}
-# After one of these another offer is more likely to work than the same one.
-_ELSEWHERE = frozenset({FailureClass.CAPACITY, FailureClass.QUOTA, FailureClass.PROVIDER, FailureClass.LOST})
+# The offer that failed is left alone once; places and providers that fail again and again are blocked (``blocking``).
+_ELSEWHERE = frozenset({Where.OTHER_OFFER, Where.OTHER_PLACE, Where.OTHER_PROVIDER})
 
 
 def _told(failure: Failure, spent: int, limit: int) -> str:

@@ -75,6 +75,7 @@ def _cause(failure: Failure | None) -> dict[str, object]:
             "fault": str(meaning.fault),
             "retry": str(meaning.retry),
             "money_spent": str(meaning.money),
+            "where": str(meaning.where),
             "exit_code": failure.exit_code,
             "signal": failure.signal,
             "evidence": dict(failure.evidence),

@@ -114,8 +114,8 @@ def solve(market: Market) -> Values:
         time_left_h = step * market.step_h
         late = np.maximum(time_left_h - grid, 0.0) + LATE_H
         ahead = chain @ values
-        wait = ahead[_ALL] @ waiting.matrix + late * waiting.beyond
-        changed = ahead[2 * AGES :] @ changing.matrix + late * changing.beyond
+        wait = waiting.of(ahead[_ALL]) + late * waiting.beyond
+        changed = changing.of(ahead[2 * AGES :]) + late * changing.beyond
         start_on_demand, start_spot = changed[: 2 * AGES] + on_demand, changed[2 * AGES :] + spot
         stay_on_demand, stay_spot = ahead[_HELD] + on_demand, ahead[_SPOT] + spot
         values = np.empty_like(values)
@@ -132,10 +132,16 @@ def solve(market: Market) -> Values:
 
 @dataclass(frozen=True, slots=True)
 class _Shift:
-    """Values after slack is spent: a matrix that interpolates, and 1 where there is not so much slack."""
+    """Values after slack is spent, between two points of the grid; ``beyond`` is 1 where there is not so much slack."""
 
-    matrix: Array
+    below: NDArray[np.intp]
+    lower: Array
+    upper: Array
     beyond: Array
+
+    def of(self, values: Array) -> Array:
+        shifted: Array = values[:, self.below] * self.lower + values[:, self.below + 1] * self.upper
+        return shifted
 
 
 def _grid(market: Market) -> Array:
@@ -151,16 +157,16 @@ def _grid(market: Market) -> Array:
 
 
 def _shift(grid: Array, spent_h: float) -> _Shift:
-    size = len(grid)
-    matrix, beyond = np.zeros((size, size)), np.zeros(size)
-    for column, slack_h in enumerate(grid - spent_h):
-        if slack_h < -1e-9:
-            beyond[column] = 1.0
-            continue
-        below = min(max(int(np.searchsorted(grid, slack_h + 1e-9, side="right")) - 1, 0), size - 2)
-        share = (slack_h - grid[below]) / (grid[below + 1] - grid[below])
-        matrix[below, column], matrix[below + 1, column] = 1.0 - share, share
-    return _Shift(matrix, beyond)
+    left_h = grid - spent_h
+    there = left_h >= -1e-9
+    below = np.clip(np.searchsorted(grid, left_h + 1e-9, side="right") - 1, 0, len(grid) - 2)
+    share = (left_h - grid[below]) / (grid[below + 1] - grid[below])
+    return _Shift(
+        below=below,
+        lower=np.where(there, 1.0 - share, 0.0),
+        upper=np.where(there, share, 0.0),
+        beyond=np.where(there, 0.0, 1.0),
+    )
 
 
 def _chain(market: Market) -> Array:

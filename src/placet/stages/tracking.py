@@ -255,8 +255,10 @@ def absent_again(attempt: Attempt, now_ms: int) -> Attempt:
 
 
 def _absent(attempt: Attempt, seen: Observation, card: ContractCard, actor: str, now_ms: int, span_s: float) -> Tracked:
-    counted = absent_again(attempt, now_ms)
-    if not absence_proven(counted, card, now_ms, span_s):
+    # What was read before this process stood still says nothing of the time since.
+    read_ms = min(seen.observed_ms, now_ms)
+    counted = absent_again(attempt, read_ms)
+    if not absence_proven(counted, card, read_ms, span_s):
         return Tracked(attempt=counted)
     if counted.state is AttemptState.STOPPING:
         return moved(counted, AttemptState.STOPPED, actor=actor, now_ms=now_ms, message="verified absent")

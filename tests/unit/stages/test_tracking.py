@@ -88,7 +88,7 @@ def test_what_ended_unseen_costs_what_it_may_have_cost_at_most(
     state: AttemptState, seen: Observation, ends: AttemptState
 ) -> None:
     doubted = replace(RAN, state=state, absent_reads=2, absent_since_ms=NOW_MS + 5000)
-    over = after(doubted, seen, now_ms=NOW_MS + 10_000)
+    over = after(doubted, replace(seen, observed_ms=NOW_MS + 10_000), now_ms=NOW_MS + 10_000)
     assert over.state is ends
     assert str(over.cost_usd) == str(over.wasted_usd) == "0.010000"
     assert over.cost_at_most
@@ -220,5 +220,13 @@ def test_how_long_absence_has_to_last_is_kept_to() -> None:
     running = after(ATTEMPT, SEEN)
     for passed_s in range(0, 130, 10):
         at_ms = NOW_MS + 10_000 + passed_s * 1000
-        running = track(running, gone, CARD, actor="w", now_ms=at_ms, span_s=MASS_SPAN_S).attempt
+        running = track(
+            running, replace(gone, observed_ms=at_ms), CARD, actor="w", now_ms=at_ms, span_s=MASS_SPAN_S
+        ).attempt
         assert running.state is (A.LOST if passed_s >= MASS_SPAN_S else A.RUNNING)
+
+
+def test_a_look_of_before_a_standstill_says_nothing_of_the_time_since() -> None:
+    doubted = replace(RAN, absent_reads=2, absent_since_ms=NOW_MS)
+    stale = after(doubted, replace(SEEN, phase=Phase.GONE, observed_ms=NOW_MS + 10), now_ms=NOW_MS + 60_000)
+    assert (stale.state, stale.absent_reads) == (A.RUNNING, 3)
