@@ -189,11 +189,12 @@ class Adapter:
         return replace(machine.seen, observed_ms=now_ms)
 
     def _hide(self, machines: Sequence[Machine]) -> None:
-        """A reader may be shown an old state of things, as old as the card allows."""
+        """A reader may be shown an old state of things, as old as the card allows; after that it is shown the truth."""
         for machine in machines:
-            if self.card.visibility_s and self._faults.hit("stale_read"):
+            if self.card.visibility_s and machine.shown and self._faults.hit("stale_read"):
                 now_s = self._cloud.loop.time()
                 machine.hidden_until_s = now_s + self._faults.between("stale_read", 0, self.card.visibility_s)
+            machine.shown = self._cloud.visible(machine)
 
     async def answer_permit(self, request: PermitRequest, granted: bool, reason: str) -> None:
         del reason

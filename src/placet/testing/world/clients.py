@@ -18,6 +18,7 @@ T = TypeVar("T")
 
 TENANT = "tenant"
 AGAIN_S = 3.0
+AT_ONCE_S = 0.5
 LOOK_S, LOOK_MAX_S = 11.0, 120.0
 
 
@@ -83,10 +84,12 @@ class Client:
 
     async def _account(self, doors: Doors, workload_id: str) -> bool:
         record = await doors.queries.get(TENANT, workload_id)
+        begun_s = self.world.loop.time()
         account = await doors.queries.account(TENANT, workload_id)
         assert record is not None
         assert account is not None
-        self.world.oracle.account(workload_id, account)
+        if self.world.loop.time() - begun_s < AT_ONCE_S:  # else it is about a moment that has passed
+            self.world.oracle.account(workload_id, account)
         return record.workload.final
 
     async def _until_answered(self, ask: Callable[[Doors], Coroutine[Any, Any, T]]) -> T:

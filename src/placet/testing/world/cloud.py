@@ -43,6 +43,7 @@ class Machine:
     seen: Observation
     visible_s: float
     hidden_until_s: float = 0.0
+    shown: bool = False
     boots: int = 0
     granted: bool = False
     starts: int = 0

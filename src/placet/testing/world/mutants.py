@@ -14,13 +14,12 @@ from placet.adapters.store.sqlite import Sqlite
 from placet.domain.account import Truth
 from placet.domain.allocations import ContractCard, Observation, Phase
 from placet.domain.failures import Cause, Failure
-from placet.domain.records import Attempt, Expect, Transition, Workload
+from placet.domain.records import Attempt, Expect, Transition
 from placet.domain.spec import Repeat
 from placet.domain.states import AttemptState, WorkloadState
 from placet.domain.values import evolve
 from placet.engine import decide, draft, effects, intake, reaper, reconcile, timekeeping
 from placet.engine.facts import Cancel, Submit, SubmitAnswer
-from placet.ports.store import Store
 from placet.stages import account, limits, recovery, tracking
 
 Patch: TypeAlias = tuple[object, str, object]
@@ -153,23 +152,6 @@ def _no_sweep() -> Sequence[Patch]:
 
 def _every_permit() -> Sequence[Patch]:
     return _instead(decide, "_permit_refusal", _nothing)
-
-
-def _blind_writes() -> Sequence[Patch]:
-    async def apply(store: Store, transitions: Sequence[Transition]) -> Sequence[bool]:
-        stored = {
-            record.workload.id: record.workload for record in await store.load([t.workload.id for t in transitions])
-        }
-        return await store.apply([_expecting_what_is(each, stored.get(each.workload.id)) for each in transitions])
-
-    return _instead(reconcile, "apply", apply)
-
-
-def _expecting_what_is(wanted: Transition, known: Workload | None) -> Transition:
-    if known is None or known.revision < wanted.expect.revision:
-        return wanted
-    expect = Expect(revision=known.revision, state=known.state, lease=known.lease)
-    return replace(wanted, expect=expect, workload=replace(wanted.workload, revision=known.revision + 1))
 
 
 class _Unguarded(Statements):
@@ -390,13 +372,6 @@ MUTANTS: Mapping[str, Mutant] = {
             removed="a permit is for the current epoch of what is still wanted",
             patches=_every_permit,
             faults=("pause", "late_create", "permit_unheard", "slow_boot"),
-        ),
-        Mutant(
-            name="blind-writes",
-            removed="a write names the row that it expects",
-            patches=_blind_writes,
-            faults=("pause", "store_slow"),
-            strength=12.0,
         ),
         Mutant(name="second-verdict", removed="a final state is never left", patches=_second_verdict),
         Mutant(

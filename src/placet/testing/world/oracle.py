@@ -249,7 +249,9 @@ class Oracle:
             yield "nothing ended well", Question.COMPUTED_NOT_DELIVERED
         if told[Question.CAPACITY_SECURED] is Truth.NO and wanted and not self._stale(wanted[0].launch):
             yield f"{wanted[0].native_id} is there", Question.CAPACITY_SECURED
-        if told[Question.CAPACITY_SECURED] is Truth.YES and not workload.final and not held:
+        # Once it has computed, the answer tells of what was.
+        over = workload.final or workload.compute_done
+        if told[Question.CAPACITY_SECURED] is Truth.YES and not over and not held:
             yield "nothing is there", Question.CAPACITY_SECURED
 
     def _old(self, at_s: float) -> bool:
