@@ -321,8 +321,20 @@ def test_a_word_outside_a_closed_list_is_told_the_list(
     assert all(word in told for word in allowed)
 
 
-OF_A_WORKLOAD = ("show", "logs", "events", "account", "explain", "result", "cancel", "retry", "wait")
-NEEDED = dict.fromkeys((*OF_A_WORKLOAD, "validate", "create", "revoke", "get"), "x") | {"init": "-"}
+OF_A_WORKLOAD = (
+    "show",
+    "logs",
+    "events",
+    "account",
+    "explain",
+    "result",
+    "cancel",
+    "retry",
+    "resolve",
+    "redeliver",
+    "wait",
+)
+NEEDED = dict.fromkeys((*OF_A_WORKLOAD, "validate", "create", "revoke", "get", "test"), "x") | {"init": "-"}
 
 
 @pytest.mark.parametrize("command", EVERY_COMMAND, ids=" ".join)
