@@ -14,6 +14,15 @@ pytest_plugins = ["tests.support.postgres", "tests.support.servers"]
 ROOT = Path(__file__).resolve().parent.parent
 PURE_SUITES = ("tests/unit/", "tests/property/")
 PURE_TIMEOUT_S = 20
+# These begin first, so that no process waits for one of them in the end.
+LONG_FILES = (
+    "tests/sim/test_bench_gates.py",
+    "tests/e2e/test_kill_server.py",
+    "tests/e2e/test_kill_points.py",
+    "tests/sim/test_world.py",
+    "tests/sim/test_yardstick.py",
+    "tests/e2e/test_examples.py",
+)
 
 # A shared machine can be slow at any moment; slowness is not what the properties are about. A gate gives the same
 # answer twice; everybody else's runs go on looking, and what they find is kept as an example.
@@ -56,7 +65,9 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
+@pytest.hookimpl(trylast=True)  # after the order was drawn
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not item.path.relative_to(ROOT).as_posix().startswith(LONG_FILES))
     for item in items:
         where = item.path.relative_to(ROOT).as_posix()
         if where.startswith(PURE_SUITES) and item.get_closest_marker("timeout") is None:

@@ -321,19 +321,7 @@ def test_a_word_outside_a_closed_list_is_told_the_list(
     assert all(word in told for word in allowed)
 
 
-OF_A_WORKLOAD = (
-    "show",
-    "logs",
-    "events",
-    "account",
-    "explain",
-    "result",
-    "cancel",
-    "retry",
-    "resolve",
-    "redeliver",
-    "wait",
-)
+OF_A_WORKLOAD = tuple(["show", "logs", "events", "account", "explain", "result", "cancel", "retry", "resolve", "redeliver", "wait"])
 NEEDED = dict.fromkeys((*OF_A_WORKLOAD, "validate", "create", "revoke", "get", "test"), "x") | {"init": "-"}
 
 

@@ -4,7 +4,7 @@ from placet.contract.api import View
 
 
 class EntryView(View):
-    """One attempt. `spent_usd` is useful, overhead and wasted together, `reserved_usd` what was set aside for it."""
+    """One attempt. `spent_usd` is useful, overhead, wasted and running, `reserved_usd` what was set aside for it."""
 
     workload_id: str
     attempt: int
@@ -15,10 +15,12 @@ class EntryView(View):
     useful_usd: str
     overhead_usd: str
     wasted_usd: str
+    running_usd: str
     reason: str = ""
     after_stop_usd: str
     at_most: bool = False
     open: bool = False
+    simulated: bool = False
 
 
 class WasteView(View):
@@ -29,7 +31,7 @@ class WasteView(View):
 
 
 class LedgerView(View):
-    """Entries and their sums. `at_most`: nobody knows when an attempt ended, and what it may have cost counts."""
+    """Entries and their sums. `at_most`: nobody knows when an attempt ended, what it may have cost counts."""
 
     workloads: int
     since: str | None = None
@@ -39,6 +41,7 @@ class LedgerView(View):
     useful_usd: str
     overhead_usd: str
     wasted_usd: str
+    running_usd: str
     after_stop_usd: str
     wasted: list[WasteView]
     at_most: bool

@@ -238,7 +238,7 @@ MEANINGS: Mapping[Cause, CauseMeaning] = {
         _R.AFTER_PROOF,
         _M.PERHAPS,
         _W.OTHER_OFFER,
-        "the attempt vanished; it is tried again when that is safe",
+        "its machine vanished and no try is left: allow more by retry.infrastructure_attempts, or submit it again",
     ),
     Cause.UNRESOLVED: _meaning(
         _C.LOST,

@@ -2,7 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_UP, Decimal
 from enum import StrEnum
 
 from placet.domain.allocations import Handle
@@ -10,6 +10,7 @@ from placet.domain.states import ORPHAN_MOVES, OrphanState, advance
 from placet.domain.values import evolve
 
 HOUR_MS = 3_600_000
+MICRO = Decimal("0.000001")
 
 
 class OrphanReason(StrEnum):
@@ -61,7 +62,8 @@ class Orphan:
         """What it has cost since it was first seen, at least; ``None`` where nobody knows its price."""
         if self.price_usd_per_hour is None:
             return None
-        return self.price_usd_per_hour * (self.last_seen_ms - self.first_seen_ms) / HOUR_MS
+        cost = self.price_usd_per_hour * (self.last_seen_ms - self.first_seen_ms) / HOUR_MS
+        return cost.quantize(MICRO, rounding=ROUND_UP)
 
 
 def requested(orphan: Orphan, by: str, now_ms: int) -> Orphan:

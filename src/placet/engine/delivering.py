@@ -9,7 +9,7 @@ from placet.engine.ending import release, stop_collecting, stop_failure, stopped
 from placet.engine.facts import Deliver, Delivered, Effect, Find, Observe, Situation, World
 from placet.engine.rhythm import observe_due
 from placet.stages import tracking
-from placet.stages.delivery import deliver
+from placet.stages.delivery import deliver, state_of
 
 # On a full disk delivery is tried again this often, for so long after the outputs were collected.
 SPACE_AGAIN_MS = 5 * SECOND_MS
@@ -100,6 +100,7 @@ def _verdict(draft: Draft, situation: Situation) -> list[Effect]:
         draft.finish(WorkloadState.FAILED, failure, delivery=DeliveryState.MISSING)
         return release(draft, situation)
     names = {artifact.name for artifact in draft.delivered}
+    state = state_of(spec.outputs, names)
     missing = [output.name for output in spec.outputs if output.required and output.name not in names]
     if attempt is None or not attempt.computed:
         draft.finish(WorkloadState.FAILED, Failure(cause=Cause.INTERNAL, message="no proof of success"))
@@ -107,7 +108,7 @@ def _verdict(draft: Draft, situation: Situation) -> list[Effect]:
         message = f"required output not delivered: {', '.join(missing)}"
         if draft.last_seen is not None and draft.last_seen.skipped:
             message += f"; left out: {'; '.join(draft.last_seen.skipped)}"
-        draft.finish(WorkloadState.FAILED, Failure(cause=Cause.OUTPUT_MISSING, message=message))
+        draft.finish(WorkloadState.FAILED, Failure(cause=Cause.OUTPUT_MISSING, message=message), delivery=state)
     else:
-        draft.finish(WorkloadState.SUCCEEDED, None)
+        draft.finish(WorkloadState.SUCCEEDED, None, delivery=state)
     return release(draft, situation)

@@ -267,14 +267,15 @@ class Draft:
         self._flush = True
 
     def note_delivery(self, delivery: Delivery) -> None:
-        """What is there of the declared outputs."""
-        if self.workload.delivery is not delivery.state:
-            self.workload = evolve(self.workload, delivery=delivery.state)
-            count = len(delivery.found)
-            size = format_bytes(sum(found.size_bytes for found in delivery.found))
-            found = f", {count} {'file' if count == 1 else 'files'} of {size}" if count else ""
-            missing = f", missing: {', '.join(delivery.missing)}" if delivery.missing else ""
-            self.tell(EventKind.OUTPUTS, epoch=self.workload.epoch, message=f"{delivery.state}{found}{missing}")
+        """What is there of the declared outputs; told once. Until they are delivered they are missing."""
+        if delivery.state is DeliveryState.NONE or self.workload.delivery is not DeliveryState.NONE:
+            return
+        self.workload = evolve(self.workload, delivery=DeliveryState.MISSING)
+        count = len(delivery.found)
+        size = format_bytes(sum(found.size_bytes for found in delivery.found))
+        found = f", {count} {'file' if count == 1 else 'files'} of {size}" if count else ""
+        missing = f", missing: {', '.join(delivery.missing)}" if delivery.missing else ""
+        self.tell(EventKind.OUTPUTS, epoch=self.workload.epoch, message=f"{delivery.state}{found}{missing}")
 
     def finish(self, state: WorkloadState, failure: Failure | None, *, delivery: DeliveryState | None = None) -> None:
         """The verdict, with its result; both are written once and flushed."""

@@ -57,6 +57,7 @@ def _view(held: Ledger) -> LedgerView:
         useful_usd=_exact(sums.useful_usd),
         overhead_usd=_exact(sums.overhead_usd),
         wasted_usd=_exact(sums.wasted_usd),
+        running_usd=_exact(sums.running_usd),
         after_stop_usd=_exact(sums.after_stop_usd),
         wasted=[WasteView(reason=reason, usd=_exact(usd)) for reason, usd in sums.wasted],
         at_most=sums.at_most,
@@ -74,10 +75,12 @@ def _entry(held: Entry) -> EntryView:
         useful_usd=_exact(held.useful_usd),
         overhead_usd=_exact(held.overhead_usd),
         wasted_usd=_exact(held.wasted_usd),
+        running_usd=_exact(held.running_usd),
         reason=held.reason,
         after_stop_usd=_exact(held.after_stop_usd),
         at_most=held.at_most,
         open=held.open,
+        simulated=held.simulated,
     )
 
 

@@ -181,7 +181,7 @@ def _safe_to_retry(view: _View) -> Answer:
     if view.given_up:
         why = f"attempt {view.given_up[-1].epoch} was given up and is not proven gone; it may still run"
         return view.answer(question, Truth.NO, why, view.seqs(EventKind.GIVEN_UP))
-    return view.answer(question, Truth.YES, "every attempt is over and verified", events)
+    return view.answer(question, Truth.YES, "every attempt is over, and what was lost is proven absent", events)
 
 
 def _duplicates(view: _View) -> Answer:
@@ -199,6 +199,10 @@ def _duplicates(view: _View) -> Answer:
         return view.answer(
             question, Truth.YES, f"the work is done; another run would cost about ${spent} again", events
         )
+    lost = [attempt for attempt in view.record.attempts if attempt.state is _A.LOST and attempt.permit_ms is not None]
+    if lost:
+        why = f"attempt {lost[-1].epoch} is gone, and what its program did before is not known"
+        return view.answer(question, Truth.UNKNOWN, why, events)
     return view.answer(question, Truth.NO, "nothing runs and nothing was computed", events)
 
 

@@ -1,5 +1,6 @@
 """Declared outputs against found files: complete, partial or missing. It moves no bytes."""
 
+from collections.abc import Set
 from dataclasses import dataclass
 
 from placet.domain.allocations import FoundOutput, Observation
@@ -24,7 +25,8 @@ def kept(workload: Workload) -> bool:
     failure = workload.failure
     if not (workload.final and workload.compute_done and failure is not None):
         return False
-    return failure.cause in (Cause.DELIVERY, Cause.DEADLINE) and workload.delivery is not DeliveryState.COMPLETE
+    lacking = workload.delivery in (DeliveryState.MISSING, DeliveryState.PARTIAL)
+    return lacking and failure.cause in (Cause.DELIVERY, Cause.DEADLINE, Cause.CANCELLED)
 
 
 def deliver(spec: Spec, seen: Observation) -> Delivery:
@@ -33,14 +35,15 @@ def deliver(spec: Spec, seen: Observation) -> Delivery:
     declared = {output.name for output in spec.outputs}
     missing = tuple(output.name for output in spec.outputs if output.name not in names)
     return Delivery(
-        state=_state(spec.outputs, names),
+        state=state_of(spec.outputs, names),
         found=tuple(found for found in seen.outputs if found.name in declared),
         missing=missing,
         missing_required=tuple(output.name for output in spec.outputs if output.required and output.name in missing),
     )
 
 
-def _state(outputs: tuple[Output, ...], names: set[str]) -> DeliveryState:
+def state_of(outputs: tuple[Output, ...], names: Set[str]) -> DeliveryState:
+    """How much of what was declared is there, by the names that are."""
     if not outputs:
         return DeliveryState.NONE
     wanted = {output.name for output in outputs}

@@ -83,12 +83,13 @@ def settle(workload: Workload, attempt: Attempt, now_ms: int) -> Waits | Asks | 
         case WhenUnknown.WAIT:
             return Waits()
         case WhenUnknown.ASK:
-            return Asks(question=_question(attempt, cost))
+            return Asks(question=_question(attempt, ""))
         case WhenUnknown.MAY_DUPLICATE:
             most = policy.duplicate_usd or Decimal(0)
             if cost is None or cost > most:
-                question = f"{_question(attempt, cost)}, more than the {format_money(most)} that were allowed"
-                return Asks(question=question)
+                return Asks(
+                    question=_question(attempt, f", and is more than the {format_money(most)} that were allowed")
+                )
             return GivesUp(by=ITS_OWNER, cost_usd=cost, reason=f"{told}; {_spent(cost)}")
 
 
@@ -100,5 +101,9 @@ def _spent(cost: Decimal | None) -> str:
     return "it may go on costing" if cost is None else f"it may cost up to {format_money(cost)} beside the next one"
 
 
-def _question(attempt: Attempt, cost: Decimal | None) -> str:
-    return f"{NOBODY} {attempt.epoch} runs: wait, or go on with `placet resolve --go-on` while " + _spent(cost)
+def _question(attempt: Attempt, beyond: str) -> str:
+    """The same words at every look: what going on may cost grows by the second, and is told to who asks."""
+    return (
+        f"{NOBODY} {attempt.epoch} runs: wait, or go on without it by `placet resolve --go-on`; what that may cost "
+        f"`placet resolve` says{beyond}"
+    )

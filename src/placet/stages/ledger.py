@@ -1,6 +1,6 @@
 """Where the money went: per attempt what was set aside, spent, useful, wasted and why, and charged after the end.
 
-Every amount is an exact decimal: ``spent`` is the sum of useful, overhead and wasted, to the last digit.
+Every amount is an exact decimal: ``spent`` is the sum of useful, overhead, wasted and running, to the last digit.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,6 @@ from placet.domain.states import AttemptState
 from placet.stages.billing import MICRO, begun_ms, charge_usd
 
 NOTHING = Decimal(0)
-RUNNING = "not over yet"
 NO_CAUSE = "its workload went on without it"
 
 
@@ -21,7 +20,8 @@ class Entry:
     """One attempt. ``reserved_usd`` is the most that it was taken to cost when it was begun.
 
     ``after_stop_usd`` is what of the waste was charged after its program had ended, until its allocation was gone.
-    ``at_most``: nobody knows when it ended. ``open``: it may go on costing.
+    ``running_usd`` is what an attempt that is not over has cost so far. ``at_most``: nobody knows when it ended.
+    ``open``: it may go on costing. ``simulated``: it was not real, and is not added up.
     """
 
     workload_id: str
@@ -32,14 +32,16 @@ class Entry:
     useful_usd: Decimal = NOTHING
     overhead_usd: Decimal = NOTHING
     wasted_usd: Decimal = NOTHING
+    running_usd: Decimal = NOTHING
     reason: str = ""
     after_stop_usd: Decimal = NOTHING
     at_most: bool = False
     open: bool = False
+    simulated: bool = False
 
     @property
     def spent_usd(self) -> Decimal:
-        return self.useful_usd + self.overhead_usd + self.wasted_usd
+        return self.useful_usd + self.overhead_usd + self.wasted_usd + self.running_usd
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +53,7 @@ class Sums:
     useful_usd: Decimal
     overhead_usd: Decimal
     wasted_usd: Decimal
+    running_usd: Decimal
     after_stop_usd: Decimal
     wasted: tuple[tuple[str, Decimal], ...]
     at_most: bool
@@ -62,17 +65,18 @@ def entries(workload: Workload, attempts: Sequence[Attempt], now_ms: int) -> tup
 
 
 def _entry(workload: Workload, attempt: Attempt, now_ms: int) -> Entry:
-    live = not attempt.final
-    spent = charge_usd(attempt, now_ms - begun_ms(attempt)) if live and _may_cost(attempt) else attempt.cost_usd
-    useful = overhead = after_stop = NOTHING
-    if attempt.computed and attempt.epoch == workload.epoch:
-        after_stop = NOTHING if live else attempt.wasted_usd  # an attempt that computed wastes nothing else
-        at_end = spent - after_stop
-        useful = (at_end * _running_share(attempt)).quantize(MICRO)
-        overhead = at_end - useful
-    elif not live and attempt.exited_ms is not None:
-        after_stop = max(spent - charge_usd(attempt, attempt.exited_ms - begun_ms(attempt)), NOTHING)
-    wasted = spent - useful - overhead
+    useful = overhead = wasted = running = after_stop = NOTHING
+    spent = attempt.cost_usd
+    if not attempt.final:
+        running = charge_usd(attempt, now_ms - begun_ms(attempt)) if _may_cost(attempt) else spent
+    elif attempt.computed and attempt.epoch == workload.epoch:
+        wasted = after_stop = attempt.wasted_usd  # an attempt that computed wastes nothing else
+        useful = ((spent - wasted) * _running_share(attempt)).quantize(MICRO)
+        overhead = spent - wasted - useful
+    else:
+        wasted = spent
+        if attempt.exited_ms is not None:
+            after_stop = max(spent - charge_usd(attempt, attempt.exited_ms - begun_ms(attempt)), NOTHING)
     return Entry(
         workload_id=attempt.workload_id,
         epoch=attempt.epoch,
@@ -82,10 +86,12 @@ def _entry(workload: Workload, attempt: Attempt, now_ms: int) -> Entry:
         useful_usd=useful,
         overhead_usd=overhead,
         wasted_usd=wasted,
+        running_usd=running,
         reason=_reason(attempt) if wasted and not useful else "",
         after_stop_usd=after_stop,
         at_most=attempt.cost_at_most,
         open=attempt.state is not AttemptState.REFUSED and attempt.released_ms is None,
+        simulated=attempt.placement.simulated,
     )
 
 
@@ -95,8 +101,6 @@ def _may_cost(attempt: Attempt) -> bool:
 
 
 def _reason(attempt: Attempt) -> str:
-    if not attempt.final:
-        return RUNNING
     return str(attempt.failure.cause) if attempt.failure is not None else NO_CAUSE
 
 
@@ -108,8 +112,9 @@ def _running_share(attempt: Attempt) -> Decimal:
 
 
 def add_up(found: Iterable[Entry]) -> Sums:
-    """All of them together."""
-    held = tuple(found)
+    """All of them that are real together; if all are simulated, those."""
+    every = tuple(found)
+    held = tuple(entry for entry in every if not entry.simulated) or every
     wasted: dict[str, Decimal] = {}
     for entry in held:
         if entry.wasted_usd:
@@ -121,6 +126,7 @@ def add_up(found: Iterable[Entry]) -> Sums:
         useful_usd=sum((entry.useful_usd for entry in held), NOTHING),
         overhead_usd=sum((entry.overhead_usd for entry in held), NOTHING),
         wasted_usd=sum((entry.wasted_usd for entry in held), NOTHING),
+        running_usd=sum((entry.running_usd for entry in held), NOTHING),
         after_stop_usd=sum((entry.after_stop_usd for entry in held), NOTHING),
         wasted=tuple(sorted(wasted.items(), key=lambda pair: (-pair[1], pair[0]))),
         at_most=any(entry.at_most for entry in held),

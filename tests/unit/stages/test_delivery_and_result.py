@@ -90,7 +90,7 @@ def test_money_is_split_into_useful_overhead_and_waste_exactly() -> None:
     assert cost == {
         "useful_usd": "0.200000",
         "overhead_usd": "0.100000",
-        "wasted_usd": "0.100000",
+        "wasted_usd": "0.10",
         "total_usd": "0.400000",
         "at_most": True,
     }

@@ -47,12 +47,13 @@ def test_the_default_waits_for_ever() -> None:
     assert settle(WORKLOAD, UNKNOWN, NOW_MS + 10**12) == Waits()
 
 
-def test_the_owner_is_asked_with_the_cost() -> None:
+def test_the_owner_is_asked_in_the_same_words_at_every_look() -> None:
     asks = settle(owner_says(WhenUnknown.ASK), UNKNOWN, LATER_MS)
     assert isinstance(asks, Asks)
     assert asks.question.startswith("nobody can tell whether attempt 1 runs")
-    assert "$3.66" in asks.question  # an hour and the minute that has passed, at 3.60 an hour
     assert "--go-on" in asks.question
+    assert settle(owner_says(WhenUnknown.ASK), UNKNOWN, LATER_MS + 5000) == asks, "or each look would be an event"
+    assert exposure_usd(owner_says(WhenUnknown.ASK), UNKNOWN, LATER_MS) == Decimal("3.66"), "an hour and a minute"
 
 
 def test_a_duplicate_is_risked_within_its_cost_only() -> None:

@@ -10,7 +10,7 @@ from placet.domain.failures import Cause, Failure
 from placet.domain.records import Attempt
 from placet.domain.states import AttemptState, WorkloadState
 from placet.stages.billing import until_gone
-from placet.stages.ledger import RUNNING, add_up, entries
+from placet.stages.ledger import add_up, entries
 from tests.support.values import ATTEMPT, NOW_MS, WORKLOAD
 
 A = AttemptState
@@ -57,7 +57,12 @@ def test_what_is_charged_until_it_is_gone_is_waste_after_the_stop() -> None:
 def test_what_runs_counts_until_now_and_what_may_not_exist_counts_nothing() -> None:
     running = replace(ATTEMPT, state=A.RUNNING, permit_ms=NOW_MS)
     (entry,) = entries(WORKLOAD, (running,), NOW_MS + 100 * SECOND_MS)
-    assert (entry.spent_usd, entry.reason, entry.open) == (Decimal("0.1"), RUNNING, True)
+    assert (entry.spent_usd, entry.running_usd, entry.wasted_usd, entry.open) == (
+        Decimal("0.1"),
+        Decimal("0.1"),
+        0,
+        True,
+    )
     unknown = replace(ATTEMPT, state=A.UNKNOWN)
     (entry,) = entries(WORKLOAD, (unknown,), NOW_MS + 100 * SECOND_MS)
     assert (entry.spent_usd, entry.open) == (0, True)
@@ -82,3 +87,11 @@ def test_the_parts_are_the_whole_to_the_last_digit(cost: Decimal, started_s: int
     assert min(entry.useful_usd, entry.overhead_usd, entry.wasted_usd, entry.after_stop_usd) >= 0
     sums = add_up((entry, entry))
     assert sums.useful_usd + sums.overhead_usd + sums.wasted_usd == sums.spent_usd == cost * 2
+
+
+def test_what_is_simulated_is_told_and_not_added_to_what_is_real() -> None:
+    made_up = replace(LOST, placement=replace(LOST.placement, simulated=True), cost_usd=Decimal(100))
+    found = entries(DONE, (made_up, RAN), NOW_MS)
+    assert [entry.simulated for entry in found] == [True, False]
+    assert add_up(found).spent_usd == Decimal("0.1")
+    assert add_up(found[:1]).spent_usd == Decimal(100)

@@ -32,7 +32,7 @@ def ledger(
         (
             one.workload_id,
             one.attempt,
-            one.provider,
+            one.provider + (" (simulated)" if one.simulated else ""),
             _money(one.reserved_usd),
             ("at most " if one.at_most else "") + _money(one.spent_usd) + (" so far" if one.open else ""),
             _money(one.useful_usd),
@@ -47,9 +47,14 @@ def ledger(
         output.table(HEADINGS, rows)
     since = f" since {view.since}" if view.since else ""
     spent = ("at most " if view.at_most else "") + _money(view.spent_usd)
-    parts = ("useful", view.useful_usd), ("overhead", view.overhead_usd), ("wasted", view.wasted_usd)
+    parts = (
+        ("useful", view.useful_usd),
+        ("overhead", view.overhead_usd),
+        ("wasted", view.wasted_usd),
+        ("running", view.running_usd),
+    )
     told = ", ".join(f"{name} {_money(usd)}" for name, usd in parts)
-    output.say(f"{view.workloads} workloads{since}: spent {spent}: {told}")
+    output.say(f"{view.workloads} {'workload' if view.workloads == 1 else 'workloads'}{since}: spent {spent}: {told}")
     for waste in view.wasted:
         output.say(f"wasted by {waste.reason}: {_money(waste.usd)}")
 
