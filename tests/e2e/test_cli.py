@@ -321,7 +321,8 @@ def test_a_word_outside_a_closed_list_is_told_the_list(
     assert all(word in told for word in allowed)
 
 
-OF_A_WORKLOAD = tuple(["show", "logs", "events", "account", "explain", "result", "cancel", "retry", "resolve", "redeliver", "wait"])
+ENDED = ("show", "logs", "events", "account", "explain", "result", "redeliver", "wait")
+OF_A_WORKLOAD = (*ENDED, "cancel", "retry", "resolve")
 NEEDED = dict.fromkeys((*OF_A_WORKLOAD, "validate", "create", "revoke", "get", "test"), "x") | {"init": "-"}
 
 
