@@ -12,8 +12,7 @@ from tests.support.missing import need_bubblewrap
 pytest_plugins = ["tests.support.postgres", "tests.support.servers"]
 
 ROOT = Path(__file__).resolve().parent.parent
-PURE_SUITES = ("tests/unit/", "tests/property/")
-PURE_TIMEOUT_S = 20
+PURE_TIMEOUT_S = {"tests/unit/": 30, "tests/property/": 60}
 # These begin first, so that no process waits for one of them in the end.
 LONG_FILES = (
     "tests/sim/test_bench_gates.py",
@@ -70,5 +69,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.path.relative_to(ROOT).as_posix().startswith(LONG_FILES))
     for item in items:
         where = item.path.relative_to(ROOT).as_posix()
-        if where.startswith(PURE_SUITES) and item.get_closest_marker("timeout") is None:
-            item.add_marker(pytest.mark.timeout(PURE_TIMEOUT_S))
+        for suite, seconds in PURE_TIMEOUT_S.items():
+            if where.startswith(suite) and item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(seconds))

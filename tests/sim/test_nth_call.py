@@ -53,7 +53,7 @@ DATABASE = {
     "locked": (sqlite3.SQLITE_BUSY, "database is locked"),
     UNANSWERED: (sqlite3.SQLITE_IOERR, "disk I/O error"),
 }
-SHORT_EVERY = {"full": 13, "broken": 13, "locked": 13, UNANSWERED: 2}
+SHORT_EVERY = {"full": 39, "broken": 39, "locked": 39, UNANSWERED: 6}
 
 
 @dataclass(kw_only=True)
@@ -321,6 +321,6 @@ async def test_any_call_to_the_disk_of_the_artifacts_may_fail(
         return countdown
 
     try:
-        assert await sweep(one, EVERY or 3) > 10
+        assert await sweep(one, EVERY or 9) > 10
     finally:
         disk.forget()
