@@ -19,7 +19,10 @@ LONG_FILES = (
     "tests/e2e/test_kill_server.py",
     "tests/e2e/test_kill_points.py",
     "tests/sim/test_world.py",
+    "tests/sim/test_world_mutants.py",
     "tests/sim/test_yardstick.py",
+    "tests/sim/test_nth_call.py",
+    "tests/property/",
     "tests/e2e/test_examples.py",
 )
 
