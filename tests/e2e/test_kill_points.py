@@ -37,12 +37,12 @@ OF_THE_RUNNER = (
     "runner.start.after",
     "runner.record.exit.json.before",
 )
-DRAWN = {"sqlite": 3, "postgresql": 2}
+DRAWN = {"sqlite": 2, "postgresql": 1}
 
 
 def chosen(store: str) -> list[Cut]:
     every = {cut.moment: cut for cut in cuts()}
-    fixed = [*MOMENTS, *OF_THE_RUNNER] if store == "sqlite" else [*MOMENTS[::3], OF_THE_RUNNER[2]]
+    fixed = [*MOMENTS[::2], *OF_THE_RUNNER[1:3]] if store == "sqlite" else [*MOMENTS[1::4]]
     others = sorted(every.keys() - set(fixed))
     return [every[moment] for moment in (*fixed, *random.Random(seed()).sample(others, DRAWN[store]))]
 

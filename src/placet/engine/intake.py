@@ -304,7 +304,7 @@ class Intake:
             updated_ms=now_ms,
             state_since_ms=now_ms,
             state=WorkloadState.ACCEPTED,
-            wake_ms=now_ms,
+            wake_ms=0,  # due whatever any clock says
             lease=self._ports.owner.lease_for_new() or Lease(),
             retry_of=submission.retry_of,
             quoted_usd=quoted_usd,
