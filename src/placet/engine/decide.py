@@ -299,8 +299,8 @@ def _settle_doubt(draft: Draft, attempt: Attempt, situation: Situation) -> list[
     if situation.world.hands_off:
         return None
     match doubt.settle(draft.workload, attempt, draft.now_ms):
-        case doubt.GivesUp() as _verdict:
-            return _attempt_over(draft, draft.give_up(attempt, _verdict), situation)
+        case doubt.GivesUp() as given_up:
+            return _attempt_over(draft, draft.give_up(attempt, given_up), situation)
         case doubt.Asks() as asks:
             draft.obstructed(asks.question)
         case doubt.Waits():

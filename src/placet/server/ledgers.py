@@ -1,7 +1,5 @@
 """Routes about where the money went."""
 
-from decimal import Decimal
-
 from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
@@ -52,14 +50,14 @@ def _view(held: Ledger) -> LedgerView:
         workloads=held.workloads,
         since=mapping.instant(held.since_ms),
         entries=[_entry(entry) for entry in held.entries],
-        reserved_usd=_exact(sums.reserved_usd),
-        spent_usd=_exact(sums.spent_usd),
-        useful_usd=_exact(sums.useful_usd),
-        overhead_usd=_exact(sums.overhead_usd),
-        wasted_usd=_exact(sums.wasted_usd),
-        running_usd=_exact(sums.running_usd),
-        after_stop_usd=_exact(sums.after_stop_usd),
-        wasted=[WasteView(reason=reason, usd=_exact(usd)) for reason, usd in sums.wasted],
+        reserved_usd=mapping.money(sums.reserved_usd),
+        spent_usd=mapping.money(sums.spent_usd),
+        useful_usd=mapping.money(sums.useful_usd),
+        overhead_usd=mapping.money(sums.overhead_usd),
+        wasted_usd=mapping.money(sums.wasted_usd),
+        running_usd=mapping.money(sums.running_usd),
+        after_stop_usd=mapping.money(sums.after_stop_usd),
+        wasted=[WasteView(reason=reason, usd=mapping.money(usd)) for reason, usd in sums.wasted],
         at_most=sums.at_most,
     )
 
@@ -70,22 +68,18 @@ def _entry(held: Entry) -> EntryView:
         attempt=held.epoch,
         provider=held.provider,
         offer=held.offer_id,
-        reserved_usd=_exact(held.reserved_usd),
-        spent_usd=_exact(held.spent_usd),
-        useful_usd=_exact(held.useful_usd),
-        overhead_usd=_exact(held.overhead_usd),
-        wasted_usd=_exact(held.wasted_usd),
-        running_usd=_exact(held.running_usd),
+        reserved_usd=mapping.money(held.reserved_usd),
+        spent_usd=mapping.money(held.spent_usd),
+        useful_usd=mapping.money(held.useful_usd),
+        overhead_usd=mapping.money(held.overhead_usd),
+        wasted_usd=mapping.money(held.wasted_usd),
+        running_usd=mapping.money(held.running_usd),
         reason=held.reason,
-        after_stop_usd=_exact(held.after_stop_usd),
+        after_stop_usd=mapping.money(held.after_stop_usd),
         at_most=held.at_most,
         open=held.open,
         simulated=held.simulated,
     )
-
-
-def _exact(amount: Decimal) -> str:
-    return format(amount, "f")
 
 
 OF_WORKLOAD = Door(
