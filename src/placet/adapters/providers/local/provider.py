@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from placet.adapters.pieces import read_file
 from placet.adapters.providers.local import machine, translate
 from placet.adapters.providers.local.link import RUNNER, Link, Refused
 from placet.adapters.providers.local.offers import RUNTIMES, make_offers
@@ -15,6 +16,7 @@ from placet.domain.allocations import (
     ContractCard,
     ErrorKind,
     ErrorRule,
+    FoundOutput,
     Handle,
     Launch,
     Listed,
@@ -97,6 +99,7 @@ class LocalProvider:
             exit_code_reliable=True,
             error_table=ERROR_TABLE,
             price_echo=PriceEcho.CREATE_REPLY,
+            outputs_are_files=True,
         )
 
     async def open(self, hints: Hints) -> None:
@@ -189,6 +192,11 @@ class LocalProvider:
         if account["sealed"]:
             total = int(account["bytes_total"])
             yield LogChunk(stream=stream, offset=total, data=b"", dropped=total - kept, final=True)
+
+    async def read_output(self, handle: Handle, found: FoundOutput, offset: int) -> AsyncIterator[bytes]:
+        folder = self._options.folder / "attempts" / handle.key
+        async for piece in read_file(folder, found.location, offset):
+            yield piece
 
     async def retire(self) -> None:
         """Ask the supervisor to take nothing new and to leave when nothing lives."""
