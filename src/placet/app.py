@@ -277,6 +277,7 @@ def _options(settings: Settings, ids: RandomIds) -> ReconcileOptions:
         owner_timeout_s=engine.lease_seconds,
         observe_every_s=engine.poll_seconds,
         exploration=settings.placement.exploration,
+        quote_wait_s=settings.engine.quote_wait_seconds,
         sweeps=Sweeps(rules=Rules(unknown=engine.delete_unrecorded)),
     )
 

@@ -162,6 +162,11 @@ class EngineSettings(_Section):
     beat_seconds: Seconds = Field(2.0, description="Time between two signs of life in the store.")
     lease_seconds: Seconds = Field(15.0, description="Silence after which another server takes over.")
     quote_seconds: Seconds = Field(900.0, description="How long the quote of an estimate is valid.")
+    quote_wait_seconds: Seconds = Field(
+        86_400.0,
+        description="How long a workload that was submitted with a quote waits while nothing is offered within it; its "
+        "own `start_within_seconds` comes first.",
+    )
     delete_unrecorded: bool = Field(
         False,
         description="Delete what bears this deployment's mark at a provider and is recorded nowhere, after ten "

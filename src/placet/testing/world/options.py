@@ -64,6 +64,7 @@ FAULTS: Mapping[str, float] = {
 STRENGTHS = (0.3, 1.0, 3.0)
 
 CARD = ContractCard(
+    outputs_are_files=True,
     identity="unique_name",
     visibility_s=0.0,
     late_create_s=30.0,
