@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
-from placet.domain.allocations import FoundOutput, Observation, Phase, Verb
+from placet.domain.allocations import FoundOutput, Handle, Launch, Observation, Phase, Verb
 from placet.domain.errors import OutcomeUnknown, ProviderError, Unavailable
 from placet.domain.records import Artifact, Attempt, Workload
 from placet.domain.values import evolve
@@ -96,6 +96,9 @@ class Effects:
             return SubmitAnswer(epoch=epoch, error=error, unclear=True)
         except ProviderError as error:
             return SubmitAnswer(epoch=epoch, error=error)
+        wrong = _not_ours(handle, effect.launch)
+        if wrong:
+            return SubmitAnswer(epoch=epoch, error=OutcomeUnknown(wrong, provider=handle.provider), unclear=True)
         return SubmitAnswer(epoch=epoch, handle=handle)
 
     async def _find(self, attempt: Attempt) -> tuple[Fact, ...]:
@@ -214,6 +217,15 @@ async def _as_announced(pieces: AsyncIterator[bytes], output: FoundOutput) -> As
         yield piece
     if size_bytes != output.size_bytes or digest.hexdigest() != output.sha256:
         raise ValueError(f"{output.path}: the bytes are not those that were announced")
+
+
+def _not_ours(handle: Handle, launch: Launch) -> str:
+    """Why an answer that calls itself a success names nothing that could be looked at, stopped or deleted."""
+    if not handle.native_id.strip():
+        return "the create was answered without a name for what was made"
+    if handle.key != launch.key or handle.nonce not in ("", launch.tag.nonce):
+        return f"the create was answered with {handle.key!r}, which is not what was asked for"
+    return ""
 
 
 def _still_at(found: Sequence[FoundOutput]) -> str:

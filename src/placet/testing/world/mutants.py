@@ -97,8 +97,8 @@ def _one_look() -> Sequence[Patch]:
 def _no_window() -> Sequence[Patch]:
     real = tracking.absence_proven
 
-    def proven(attempt: Attempt, card: ContractCard, now_ms: int) -> bool:
-        return real(attempt, evolve(card, late_create_s=0.0, visibility_s=0.0), now_ms)
+    def proven(attempt: Attempt, card: ContractCard, now_ms: int, *rest: float) -> bool:
+        return real(attempt, evolve(card, late_create_s=0.0, visibility_s=0.0), now_ms, *rest)
 
     return _instead(tracking, "absence_proven", proven)
 

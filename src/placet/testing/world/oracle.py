@@ -1,7 +1,7 @@
 """What must never be, checked against what really happened; and what must be in the end. It changes nothing."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
 from placet.adapters.store.memory import MemoryDatabase
@@ -54,6 +54,11 @@ class Oracle:
         self._refused: set[str] = set()
         self._cut_s = float("-inf")
         self._ended_s: dict[str, float] = {}
+
+    @property
+    def wishes(self) -> Mapping[str, Wish]:
+        """What was acknowledged, by the id that it got."""
+        return self._wishes
 
     # What happens at the provider
 
