@@ -49,7 +49,7 @@ class Scenario:
 
 
 def _one(name: str, what: str, strength: float = 2.0, *, short: bool = False, **more: object) -> Scenario:
-    return Scenario(name=name, what=what, faults={name: strength}, short=short, **more)  # type: ignore[arg-type]
+    return Scenario(name=name, what=what, faults={name: strength}, short=short, **more)  # type: ignore[arg-type]  # named fields of Scenario
 
 
 SCENARIOS = (

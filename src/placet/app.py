@@ -14,6 +14,7 @@ from typing import Any
 from placet.adapters.ambient import RandomIds, SystemClock, chance
 from placet.adapters.artifacts.files import FileArtifacts
 from placet.adapters.catalog.models import HUB, ModelCatalog
+from placet.adapters.corpus import CorpusFile
 from placet.adapters.inputs import LocalInputs
 from placet.adapters.providers.local import local_provider
 from placet.adapters.store import make_store, migrate
@@ -28,6 +29,7 @@ from placet.domain.spec import Spec
 from placet.domain.units import GB
 from placet.engine.catalogs import Catalogs, Pace, Source
 from placet.engine.effects import Effects
+from placet.engine.hearing import Hearing
 from placet.engine.intake import Intake, IntakePorts
 from placet.engine.ledgers import Ledgers
 from placet.engine.market import Market, OwnTerms
@@ -73,6 +75,7 @@ class App:
     store: Store
     providers: Mapping[str, Provider]
     effects: Effects
+    hearing: Hearing
     intake: Intake
     queries: Queries
     reconciler: Reconciler
@@ -128,7 +131,8 @@ async def open_app(settings: Settings) -> App:
     def complete(spec: Spec) -> Spec:
         return models.complete(inputs.complete(spec))
 
-    effects = Effects(providers, artifacts, clock)
+    hearing = Hearing(clock, CorpusFile(settings.data_dir / "provider-messages.json"))
+    effects = Effects(providers, artifacts, clock, hearing)
     reconciler = Reconciler(
         Ports(
             store=store,
@@ -164,6 +168,7 @@ async def open_app(settings: Settings) -> App:
         store=store,
         providers=providers,
         effects=effects,
+        hearing=hearing,
         intake=intake,
         queries=queries,
         reconciler=reconciler,
@@ -410,6 +415,7 @@ def _doors(app: App, closing: asyncio.Event) -> Doors:
         ledgers=Ledgers(app.store, app.clock),
         redelivering=Redelivering(app.store, app.clock, app.effects, app.providers, app.reconciler.touched),
         resolving=Resolving(app.store, app.clock, app.reconciler.touched),
+        hearing=app.hearing,
         orphans=Orphans(app.store, app.clock, app.reconciler.sweep_now),
         store=app.store,
         clock=app.clock,

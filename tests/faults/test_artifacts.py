@@ -11,7 +11,7 @@ from placet.testing.scripted import Script
 from placet.testing.world.clients import TENANT
 from placet.testing.world.serving import World
 from tests.support.faulty import always, at, first, lived, wish
-from tests.support.not_built import not_built
+from tests.support.missing import not_built
 from tests.support.worlds import always as scripted
 from tests.support.worlds import control_plane, process
 

@@ -7,7 +7,7 @@ from placet.testing.scripted import Script
 from placet.testing.world.serving import World
 from tests.sim.test_doubt import FIRST, NobodyKnows, in_doubt
 from tests.support.faulty import always, first, lived, wish
-from tests.support.not_built import not_built
+from tests.support.missing import not_built
 from tests.support.worlds import TENANT, control_plane
 from tests.support.worlds import always as scripted
 

@@ -9,7 +9,7 @@ import pytest
 from placet.domain.allocations import ErrorKind, ErrorRule, Handle, Launch
 from placet.domain.failures import MEANINGS, Cause, FailureClass
 from placet.domain.listings import Listing
-from placet.domain.offers import Availability, Free, Gpu, Offer
+from placet.domain.offers import Availability, Free, Offer
 from placet.domain.spec import Constraints
 from placet.domain.states import WorkloadState
 from placet.engine.intake import Refused, Submission
@@ -17,7 +17,7 @@ from placet.stages.limits import exceeded
 from placet.stages.listing import normalise
 from placet.testing.scripted import CARD, Script
 from tests.support.faulty import always, lived, wishes
-from tests.support.not_built import not_built
+from tests.support.missing import not_built
 from tests.support.values import ATTEMPT, NOW_MS, SPEC
 from tests.support.worlds import TENANT, control_plane, process
 from tests.support.worlds import always as scripted
@@ -132,11 +132,13 @@ async def test_fault_CAP_14(tmp_path: Path) -> None:
 
 
 async def test_fault_CAP_15(tmp_path: Path) -> None:
-    devices = Gpu(model="L4", count=8, memory_bytes=24 * 10**9)
-    full = Free(slots=0, gpus=0)
-    large = replace(offer(1), id="large", gpu=devices, availability=Availability.FULL, free=full)
-    async with control_plane(tmp_path, scripted(Script()), offers=lambda: (offer(0), large)) as plane:
-        head = await plane.submit(process(resources=replace(SPEC.resources, gpu_count=8)))
+    large = replace(offer(1), id="large", cpu_cores=Decimal(64))
+
+    def script(launch: Launch) -> Script:
+        return Script(refuse=launch.offer.id == "large")
+
+    async with control_plane(tmp_path, script, offers=lambda: (offer(0), large)) as plane:
+        head = await plane.submit(process(resources=replace(SPEC.resources, cpu_cores=Decimal(32))))
         others = [await plane.submit() for _ in range(5)]
         for workload_id in others:
             assert (await plane.finished(workload_id)).workload.state is W.SUCCEEDED

@@ -13,7 +13,7 @@ from placet.stages.tracking import track
 from placet.testing.scripted import CARD, Script
 from placet.testing.world.serving import World
 from tests.support.faulty import always, at, dark, every, kill_servers, lived, wish, wishes
-from tests.support.not_built import not_built
+from tests.support.missing import not_built
 from tests.support.values import ATTEMPT, NOW_MS, SEEN
 from tests.support.worlds import TENANT, control_plane, process
 from tests.support.worlds import always as scripted

@@ -3,7 +3,7 @@
 from placet.domain.states import WorkloadState
 from placet.testing.world.serving import World
 from tests.support.faulty import lived, wish
-from tests.support.not_built import not_built
+from tests.support.missing import not_built
 
 SECRETS = not_built("secrets")
 

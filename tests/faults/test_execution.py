@@ -12,7 +12,7 @@ from placet.stages.tracking import track
 from placet.testing.scripted import CARD, Script
 from placet.testing.world.serving import World
 from tests.support.faulty import at, dark, lived, wish
-from tests.support.not_built import not_built
+from tests.support.missing import not_built
 from tests.support.values import ATTEMPT, NOW_MS, SEEN, SPEC
 from tests.support.worlds import always as scripted
 from tests.support.worlds import control_plane, process

@@ -9,7 +9,7 @@ from placet.runner.guard import Refused, is_denied, parse
 from placet.server.rest import declared
 from placet.server.serve import CannotServe, Listening, check_exposure
 from placet.server.tokens import Scope
-from tests.support.not_built import not_built
+from tests.support.missing import not_built
 
 WEBHOOKS = not_built("webhooks")
 PAGE = not_built("a web page")

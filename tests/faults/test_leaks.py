@@ -13,7 +13,7 @@ from placet.stages.reaping import Listed, Rules, reap
 from placet.testing.scripted import CARD
 from placet.testing.world.serving import World
 from tests.support.faulty import always, at, dark, every, first, lived, wish, wishes
-from tests.support.not_built import not_built
+from tests.support.missing import not_built
 from tests.support.values import NOW_MS
 
 W = WorkloadState

@@ -6,7 +6,7 @@ from placet.cli.text import LogCleaner
 from placet.runner import streams
 from placet.runner.loop import Loop
 from placet.sdk.sse import EventParser
-from tests.support.not_built import not_built
+from tests.support.missing import not_built
 
 TEXT = "a\u00e9\u20ac\U0001f600z".encode()
 

@@ -10,7 +10,7 @@ from placet.stages.tracking import track
 from placet.testing.scripted import CARD
 from placet.testing.world.serving import World
 from tests.support.faulty import always, at, dark, every, first, kill_servers, lived, wish, wishes
-from tests.support.not_built import not_built
+from tests.support.missing import not_built
 from tests.support.values import ATTEMPT, NOW_MS, SEEN
 
 W, A = WorkloadState, AttemptState

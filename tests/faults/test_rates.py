@@ -8,7 +8,7 @@ from placet.engine.pacing import Turns
 from placet.testing.scripted import CARD
 from tests.sim.test_pacing import Clock
 from tests.support.faulty import dark, every, lived, wish, wishes
-from tests.support.not_built import not_built
+from tests.support.missing import not_built
 
 W = WorkloadState
 

@@ -8,7 +8,7 @@ from placet.domain.states import WorkloadState
 from placet.stages.blocking import RULES
 from placet.testing.world.serving import World
 from tests.support.faulty import at, first, lived, wish
-from tests.support.not_built import not_built
+from tests.support.missing import not_built
 
 W = WorkloadState
 DRIVER = not_built("a look at a machine's driver and devices before the program starts")

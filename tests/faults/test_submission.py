@@ -14,7 +14,7 @@ from placet.engine.intake import Conflict, Submission, Submitted
 from placet.testing.scripted import Script, ScriptedProvider
 from placet.testing.world.serving import World
 from tests.support.faulty import always, at, every, kill_servers, lived, wish, wishes
-from tests.support.not_built import not_built
+from tests.support.missing import not_built
 from tests.support.worlds import always as scripted
 from tests.support.worlds import control_plane, process, start
 
@@ -85,7 +85,7 @@ async def _looks_after_a_plain_refusal() -> list[str]:
     looked: list[str] = []
 
     class Looks(ScriptedProvider):
-        async def find(self, key: str) -> list[Handle]:  # type: ignore[override]
+        async def find(self, key: str) -> list[Handle]:  # type: ignore[override]  # a list is a sequence
             looked.append(key)
             return []
 
@@ -125,7 +125,7 @@ async def test_fault_SUB_15(tmp_path: Path) -> None:
     """Something of this name is there, and it is another's: neither adopted nor touched."""
 
     class Foreign(ScriptedProvider):
-        async def find(self, key: str) -> list[Handle]:  # type: ignore[override]
+        async def find(self, key: str) -> list[Handle]:  # type: ignore[override]  # a list is a sequence
             return [Handle(provider=self.name, key=key, native_id="theirs", created_ms=1, nonce="another")]
 
     provider = Foreign(SystemClock(), lambda launch: Script(lose_request=launch.tag.epoch == 1))

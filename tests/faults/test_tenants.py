@@ -6,7 +6,7 @@ from placet.adapters.ambient import SystemClock
 from placet.engine.resolving import Resolving
 from placet.server.rest import declared
 from placet.testing.scripted import Script
-from tests.support.not_built import not_built
+from tests.support.missing import not_built
 from tests.support.worlds import always as scripted
 from tests.support.worlds import control_plane
 

@@ -116,7 +116,7 @@ def lived(
     async def life(world: World) -> None:
         script = Script(world=world, when=when, sizes=sizes or {})
         world.faults.hit = script.hit  # type: ignore[method-assign]  # the test decides in the place of chance
-        world.faults.between = script.between  # type: ignore[method-assign]
+        world.faults.between = script.between  # type: ignore[method-assign]  # as above
         if before is not None:
             before(world)
         for at_s, act in (then or {}).items():

@@ -25,6 +25,7 @@ from placet.engine.facts import (
     Submit,
     SubmitAnswer,
 )
+from placet.engine.hearing import Hearing
 from placet.engine.pacing import Turns
 from placet.failpoints import Point, passing
 from placet.ports.ambient import Clock
@@ -39,10 +40,17 @@ SEND_WITHIN_MS = 4_000
 class Effects:
     """Performs effects. Everything that a provider may raise becomes a fact or no fact; nothing else is caught."""
 
-    def __init__(self, providers: Mapping[str, Provider], artifacts: Artifacts, clock: Clock) -> None:
+    def __init__(
+        self,
+        providers: Mapping[str, Provider],
+        artifacts: Artifacts,
+        clock: Clock,
+        hearing: Hearing | None = None,
+    ) -> None:
         self._providers = providers
         self._artifacts = artifacts
         self._clock = clock
+        self._hearing = hearing or Hearing(clock)
         self._turns = Turns({name: provider.card for name, provider in providers.items()}, clock)
 
     async def perform(self, workload: Workload, effect: Effect) -> tuple[Fact, ...]:
@@ -81,6 +89,7 @@ class Effects:
             yield self._providers[name]
         except ProviderError as error:
             self._turns.refused(name, verb, error)
+            self._hearing.failed(name, verb, error)
             raise
 
     async def _submit(self, effect: Submit) -> SubmitAnswer:
@@ -115,6 +124,8 @@ class Effects:
             async with self.call(effect.handle.provider, Verb.OBSERVE) as provider:
                 asked_ms = self._clock.now_ms()
                 seen = await provider.observe([effect.handle])
+                for one in seen:
+                    self._hearing.saw(effect.handle.provider, one)
                 # Absence is of the moment at which it was asked for, however late the answer is heard.
                 return tuple(evolve(one, observed_ms=asked_ms) if one.phase is Phase.GONE else one for one in seen)
         except ProviderError as error:

@@ -255,8 +255,8 @@ class _Trusting:
 def _outputs_believed() -> Sequence[Patch]:
     real = effects.Effects.__init__
 
-    def made(self: Any, providers: Any, artifacts: Any, clock: Any) -> None:
-        real(self, providers, _Trusting(artifacts), clock)
+    def made(self: Any, providers: Any, artifacts: Any, *rest: Any) -> None:
+        real(self, providers, _Trusting(artifacts), *rest)
 
     return _instead(effects.Effects, "__init__", made)
 
