@@ -201,6 +201,16 @@ class OfferTable:
             known = self.derived[name] = (amounts, ranks.astype(np.int16) if len(amounts) <= SHORT_MAX else ranks)
         return known
 
+    def worked(self, name: str, make: "Callable[[OfferTable], NDArray[Any]]") -> NDArray[Any]:
+        """A column that is worked out from others, made once for the whole snapshot. Not for what is free."""
+        source = self.__dict__.get("_source")
+        if source is not None:
+            return source.worked(name, make).take(self.__dict__["_rows"])  # type: ignore[no-any-return]
+        known: NDArray[Any] | None = self.derived.get(name)
+        if known is None:
+            known = self.derived[name] = make(self)
+        return known
+
     def offer(self, row: int) -> Offer:
         """The offer of one row, as it was given."""
         source = self.__dict__.get("_source")
