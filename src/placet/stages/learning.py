@@ -8,21 +8,16 @@ provider and region and GPU and capacity type, provider and capacity type, capac
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from placet.domain.experience import Beliefs, Evidence, Experience, Level, Tally
-from placet.domain.offer_table import Bits, Codes, Numbers, OfferTable
+from placet.domain.offer_table import Codes, Numbers, OfferTable
 from placet.domain.spec import CapacityType
+from placet.stages.groups import HALF_LIFE_MS, PRIOR_ATTEMPTS, PRIOR_HOURS, AllCounted, Counted, Groups, Keys
 
-DAY_MS = 86_400_000
-# After this long an attempt counts half.
-HALF_LIFE_MS = 7 * DAY_MS
-# How many attempts, and how many hours, the belief about the coarser group is worth.
-PRIOR_ATTEMPTS = 4.0
-PRIOR_HOURS = 24.0
 STARTUP_SPREAD = 0.6
 NINTH_DECILE = 1.2816
 # Fitted to recorded spot availability of nine zones (`python -m bench.rentals.fit`). Of all moments with spot 0.56 are
@@ -35,8 +30,6 @@ FEW_ROWS = 8
 FADES_EVERY_MS = 60_000
 # Between the parts of a group's name; names of regions hold slashes and spaces.
 BETWEEN = "\n"
-
-Keys: TypeAlias = NDArray[np.int64] | Codes
 
 LEVELS = (Level.CAPACITY, Level.PROVIDER, Level.PLACE, Level.OFFER)
 
@@ -350,7 +343,7 @@ def _pairs(one: Keys, other: Keys) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 def _updated(seen: Tally, starts: float, rates: float, startup_log: float) -> tuple[float, float, float]:
     """Start share, loss rate and logarithm of the start-up time after what was seen, the priors given.
 
-    ``_Groups.updated`` does the same with arrays, in the same order, so that equals stay equal to the last digit."""
+    ``Groups.updated`` does the same with arrays, in the same order, so that equals stay equal to the last digit."""
     return (
         (seen.starts + PRIOR_ATTEMPTS * starts) / (seen.starts + seen.failed_starts + PRIOR_ATTEMPTS),
         (seen.losses + PRIOR_HOURS * rates) / (seen.hours + PRIOR_HOURS),
@@ -381,114 +374,6 @@ def _priors(table: OfferTable) -> tuple[Numbers, Numbers]:
     return known
 
 
-PRIOR_WEIGHTS = (PRIOR_ATTEMPTS, PRIOR_HOURS, PRIOR_ATTEMPTS)
-# Nothing was seen: the prior, once, divided by one, is the prior to the last digit.
-UNSEEN = (1.0, 1.0, 1.0)
-# Of so many possible groups of a level, where each stands is kept in a list of its own.
-LISTED_MAX = 2**20
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Counted:
-    """The groups of one level that were tried: their keys in order. They stand in ``part`` of the groups of all levels,
-    and after them one that was not tried."""
-
-    keys: Keys
-    part: slice
-    places: Codes | None
-
-    @classmethod
-    def of(cls, keys: Sequence[int], begins: int, possible: int) -> "_Counted":
-        ordered, places = np.array(keys, dtype=np.int64), None
-        if possible <= LISTED_MAX:
-            places = np.full(possible, len(keys), dtype=np.int32)
-            places[ordered] = np.arange(len(keys))
-        return cls(keys=ordered, part=slice(begins, begins + len(keys) + 1), places=places)
-
-    def find(self, keys: Keys) -> NDArray[Any]:
-        """Where each of some groups stands among these; their count for those that were not tried."""
-        if self.places is not None:
-            return self.places.take(keys)
-        at = self.keys.searchsorted(keys)
-        at[self.keys.take(at, mode="clip") != keys] = len(self.keys)
-        return at
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _AllCounted:
-    """The groups of all levels, level after level, and what was seen of each: starts, failed starts, hours, losses, and
-    the logarithms of start-up times, one row each. ``priors`` is how often the prior counts, for each of three beliefs.
-    """
-
-    levels: Mapping[Level, _Counted]
-    at_ms: Keys
-    counts: Numbers
-    priors: Numbers
-
-    @classmethod
-    def of(cls, found: Mapping[Level, Sequence[tuple[int, Tally]]], possible: Mapping[Level, int]) -> "_AllCounted":
-        levels, rows, priors, at_ms = {}, list[tuple[float, ...]](), list[tuple[float, ...]](), list[int]()
-        for level, pairs in found.items():
-            levels[level] = _Counted.of([key for key, _ in pairs], len(rows), possible[level])
-            for _, one in pairs:
-                rows.append((one.starts, one.failed_starts, one.hours, one.losses, one.log_startup))
-            rows.append((0.0,) * 5)
-            priors += [PRIOR_WEIGHTS] * len(pairs) + [UNSEEN]
-            at_ms += [*(tally.at_ms for _, tally in pairs), 0]
-        return cls(
-            levels=levels,
-            at_ms=np.array(at_ms, dtype=np.int64),
-            counts=np.array(rows, dtype=np.float64).T.copy(),
-            priors=np.array(priors, dtype=np.float64).T.copy(),
-        )
-
-    def faded(self, now_ms: int) -> "dict[Level, _Groups]":
-        """As they count now."""
-        now = self.counts * np.exp2(np.minimum(self.at_ms - now_ms, 0) / HALF_LIFE_MS)
-        starts, failed_starts, hours, losses, log_startup = now
-        weight = starts + failed_starts
-        above, below = np.empty_like(self.priors), np.empty_like(self.priors)
-        above[0], above[1], above[2] = starts, losses, log_startup
-        below[0], below[1], below[2] = weight, hours, starts
-        below += self.priors
-        return {
-            level: _Groups(
-                held=held,
-                weight=weight[held.part],
-                above=above[:, held.part],
-                below=below[:, held.part],
-                priors=self.priors[:, held.part],
-            )
-            for level, held in self.levels.items()
-        }
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Groups:
-    """The groups of one level as they count now: what is added to the weighted priors, and what their sum is divided
-    by, each for start share, loss rate and logarithm of the start-up time. The last group is one that was not tried,
-    which leaves a prior as it is."""
-
-    held: _Counted
-    weight: Numbers
-    above: Numbers
-    below: Numbers
-    priors: Numbers
-
-    def of(self, keys: Keys) -> tuple[Bits, NDArray[Any]]:
-        """Which of some groups were tried, and where each stands here."""
-        at = self.held.find(keys)
-        return at != len(self.held.keys), at
-
-    def updated(self, at: NDArray[Any], priors: Numbers) -> Numbers:
-        """What is believed after what was seen of these groups; a fresh array."""
-        believed: Numbers = self.priors.take(at, axis=1)
-        believed *= priors
-        believed += self.above.take(at, axis=1)
-        believed /= self.below.take(at, axis=1)
-        return believed
-
-
 COLUMNS = {
     Level.OFFER: ("id",),
     Level.PLACE: ("provider", "region", "gpu_model", "capacity_type"),
@@ -514,28 +399,28 @@ def _keys(table: OfferTable, level: Level) -> Keys:
     return table.worked(f"keys of {level}", make)
 
 
-def _groups(experience: Experience, table: OfferTable, now_ms: int) -> Mapping[Level, _Groups]:
+def _groups(experience: Experience, table: OfferTable, now_ms: int) -> Mapping[Level, Groups]:
     """All tried groups by level, as codes of the table's words and as they count now; the last ones are kept."""
     faded = table.of_words.get("faded")
     if faded is None or faded[0] is not experience or faded[1] != now_ms:
         faded = table.of_words["faded"] = (experience, now_ms, _all_counted(experience, table).faded(now_ms))
-    groups: Mapping[Level, _Groups] = faded[2]
+    groups: Mapping[Level, Groups] = faded[2]
     return groups
 
 
-def _counted(experience: Experience, table: OfferTable) -> Mapping[Level, _Counted]:
+def _counted(experience: Experience, table: OfferTable) -> Mapping[Level, Counted]:
     return _all_counted(experience, table).levels
 
 
-def _all_counted(experience: Experience, table: OfferTable) -> _AllCounted:
+def _all_counted(experience: Experience, table: OfferTable) -> AllCounted:
     coded = table.of_words.get("tried")
     if coded is None or coded[0] is not experience:
         coded = table.of_words["tried"] = (experience, _coded(experience, table))
-    counted: _AllCounted = coded[1]
+    counted: AllCounted = coded[1]
     return counted
 
 
-def _coded(experience: Experience, table: OfferTable) -> _AllCounted:
+def _coded(experience: Experience, table: OfferTable) -> AllCounted:
     found: dict[Level, list[tuple[int, Tally]]] = {level: [] for level in LEVELS}
     for (level, group), tally in experience.tallies.items():
         key = _key(table, level, group)
@@ -544,7 +429,7 @@ def _coded(experience: Experience, table: OfferTable) -> _AllCounted:
     for pairs in found.values():
         pairs.sort(key=lambda pair: pair[0])
     words = {level: [len(table.words[column].texts) for column in COLUMNS[level]] for level in LEVELS}
-    return _AllCounted.of(found, {level: math.prod(counts) for level, counts in words.items()})
+    return AllCounted.of(found, {level: math.prod(counts) for level, counts in words.items()})
 
 
 def _key(table: OfferTable, level: Level, group: str) -> int | None:

@@ -20,7 +20,7 @@ from placet.stages.scores import Scores, cheap_totals, dearest, first_group, sco
 
 RANKED_MAX = 20
 # So many are scored at once without asking which of them could win.
-SCORED_AT_ONCE = 2048
+SCORED_AT_ONCE = 4096
 # With more lanes than this, walking them costs more than it saves.
 LANES_MAX = 1024
 # Of more than this the best are chosen by their totals alone, where these are much less work than whole scores.

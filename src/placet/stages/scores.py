@@ -14,7 +14,8 @@ from placet.domain.offer_table import Numbers, OfferTable
 from placet.domain.offers import Interval, Offer
 from placet.domain.spec import CapacityType, Objective, Repeat
 from placet.stages.billing import charge, charges
-from placet.stages.filters import UNBOUNDED_RUNTIME_S, Asked, longest_s
+from placet.stages.costs import UNBOUNDED_RUNTIME_S, longest_s
+from placet.stages.filters import Asked
 from placet.stages.learning import Course, beliefs, expected_course, undisturbed, untried_course
 
 # Preferences decide between offers whose scores are close: each is worth this share of the score.
@@ -214,7 +215,7 @@ class _Bounds(NamedTuple):
 def _cost_bounds(
     hourly: Decimal, least: Decimal, quantum_s: int, startup_s: Decimal, low_s: Decimal, high_s: float
 ) -> _Bounds:
-    """As ``worst_cost_usd`` has it; most decisions are about the same few offers."""
+    """As ``costs.worst_usd`` has it; most decisions are about the same few offers."""
     low = charge(hourly, low_s + startup_s, quantum_s=quantum_s, least=least)
     high = max(hourly * ((Decimal(high_s) + startup_s + quantum_s) / 3600), least)
     return _Bounds(low=low, high=high, low_usd=_money(low), high_usd=_money(max(high, low)))
