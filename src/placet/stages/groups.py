@@ -47,6 +47,8 @@ class Counted:
         """Where each of some groups stands among these; their count for those that were not tried."""
         if self.places is not None:
             return self.places.take(keys)
+        if not len(self.keys):
+            return np.zeros(len(keys), dtype=np.intp)
         at = self.keys.searchsorted(keys)
         at[self.keys.take(at, mode="clip") != keys] = len(self.keys)
         return at
