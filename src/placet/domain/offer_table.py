@@ -212,7 +212,8 @@ class OfferTable:
         """A column that is worked out from others, made once for the whole snapshot. Not for what is free."""
         source = self.__dict__.get("_source")
         if source is not None:
-            return source.worked(name, make).take(self.__dict__["_rows"])  # type: ignore[no-any-return]
+            taken: NDArray[Any] = source.worked(name, make).take(self.__dict__["_rows"])
+            return taken
         known: NDArray[Any] | None = self.derived.get(name)
         if known is None:
             known = self.derived[name] = make(self)

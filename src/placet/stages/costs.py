@@ -71,9 +71,15 @@ def _kinds(table: OfferTable) -> list[tuple[Bits, float, float]] | None:
     where there are many."""
     if "cost_kinds" not in table.derived:
         _, overhead_s, least = columns(table)
-        pairs, kinds = np.unique(np.stack([overhead_s, least]), axis=1, return_inverse=True)
-        few = pairs.shape[1] <= COST_KINDS_MAX
-        found = [(kinds.ravel() == at, *pair) for at, pair in enumerate(pairs.T.tolist())] if few else None
+        overheads, of_overhead = np.unique(overhead_s, return_inverse=True)
+        leasts, of_least = np.unique(least, return_inverse=True)
+        found = None
+        if len(overheads) * len(leasts) <= COST_KINDS_MAX:
+            found = [
+                ((of_overhead == at) & (of_least == under), overhead, minimum)
+                for at, overhead in enumerate(overheads.tolist())
+                for under, minimum in enumerate(leasts.tolist())
+            ]
         table.derived["cost_kinds"] = found
     known: list[tuple[Bits, float, float]] | None = table.derived["cost_kinds"]
     return known
