@@ -207,6 +207,16 @@ class InputSettings(_Section):
     )
 
 
+class WebhookSettings(_Section):
+    """Where messages about workloads may be sent."""
+
+    allowed_private_hosts: tuple[str, ...] = Field(
+        (),
+        description="Host names or addresses, with or without `:port`, to which messages may be sent although they are "
+        "private, speak plain http or listen on an unusual port.",
+    )
+
+
 class ModelSettings(_Section):
     """Where facts about models may come from."""
 
@@ -336,6 +346,7 @@ class Settings(BaseSettings):
     engine: EngineSettings = Field(default_factory=EngineSettings, description="")
     placement: PlacementSettings = Field(default_factory=PlacementSettings, description="")
     inputs: InputSettings = Field(default_factory=InputSettings, description="")
+    webhooks: WebhookSettings = Field(default_factory=WebhookSettings, description="")
     models: ModelSettings = Field(default_factory=ModelSettings, description="")
     catalog: CatalogSettings = Field(default_factory=CatalogSettings, description="")
     log: LogSettings = Field(default_factory=LogSettings, description="")

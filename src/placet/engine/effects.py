@@ -142,7 +142,7 @@ class Effects:
                 location = self._artifacts.location(
                     workload.tenant, workload.id, attempt.epoch, f"outputs/{output.path}"
                 )
-                await passing(Point.ADOPT, self._take_over(location, attempt, output))
+                await self._take_over(location, attempt, output)
                 artifacts.append(
                     Artifact(
                         workload_id=workload.id,
@@ -167,7 +167,9 @@ class Effects:
         """One output becomes an artifact: as the file it is, or read through its provider, checked before it counts."""
         provider = self._providers[attempt.provider]
         if provider.card.outputs_are_files:
-            await self._artifacts.adopt(location, output.location, size_bytes=output.size_bytes, sha256=output.sha256)
+            size_bytes, sha256 = output.size_bytes, output.sha256
+            adopting = self._artifacts.adopt(location, output.location, size_bytes=size_bytes, sha256=sha256)
+            await passing(Point.ADOPT, adopting)
             return
         kept = await self._artifacts.stat(location)
         if kept is not None and kept.size_bytes == output.size_bytes and kept.sha256 in (None, output.sha256):
@@ -176,7 +178,7 @@ class Effects:
             raise FileNotFoundError(f"nobody knows where {output.path} is")
         async with self.call(attempt.provider, Verb.OUTPUT):
             pieces = provider.read_output(attempt.handle, output, 0)
-            await self._artifacts.write(location, _as_announced(pieces, output))
+            await passing(Point.ADOPT, self._artifacts.write(location, _as_announced(pieces, output)))
 
     async def _release(self, workload: Workload, attempt: Attempt) -> tuple[Fact, ...]:
         """Keep the logs, then delete the rest; without proof it is asked for again."""
