@@ -58,7 +58,7 @@ class Courier:
     def start(self) -> None:
         """Begin; idle costs nothing while there are no hooks."""
         self._unwatch = self.store.watch(lambda _: self._wanted.set())
-        self._work = asyncio.create_work(self._run(), name="courier")
+        self._work = asyncio.create_task(self._run(), name="courier")
 
     async def stop(self) -> None:
         """End; what was being sent is sent again by whoever comes next."""
@@ -135,7 +135,7 @@ class Courier:
 
         async with asyncio.TaskGroup() as group:
             for dispatch in due:
-                group.create_work(send(dispatch))
+                group.create_task(send(dispatch))
 
     async def _sent(self, hook: Hook, dispatch: Dispatch, root: bytes) -> None:
         taken = evolve(dispatch, due_ms=self.clock.now_ms() + TAKEN_MS)
