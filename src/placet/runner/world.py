@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any, Dict
 
     from placet.runner.attempt import Attempt
+    from placet.runner.portable.ambient import Ambient
 
     Json = Dict[str, Any]
 
@@ -72,6 +73,8 @@ class World:
         self.gauge = Gauge(self.loop, self.capacity)
         self.settings = Settings()
         self.spawner = Spawner()
+        # The memory group that somebody else made for all of this, where that is so.
+        self.ambient: Ambient | None = None
         self.changed_now: set[Attempt] = set()
         self._probe_sandbox()
         self.capacity_changed = False
