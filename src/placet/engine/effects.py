@@ -1,6 +1,7 @@
 """What a decision asked for, done through the ports; each effect comes back as facts. It changes no state itself."""
 
 import errno
+import hashlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
@@ -141,10 +142,7 @@ class Effects:
                 location = self._artifacts.location(
                     workload.tenant, workload.id, attempt.epoch, f"outputs/{output.path}"
                 )
-                adopting = self._artifacts.adopt(
-                    location, output.location, size_bytes=output.size_bytes, sha256=output.sha256
-                )
-                await passing(Point.ADOPT, adopting)
+                await passing(Point.ADOPT, self._take_over(location, attempt, output))
                 artifacts.append(
                     Artifact(
                         workload_id=workload.id,
@@ -158,12 +156,27 @@ class Effects:
                         created_ms=self._clock.now_ms(),
                     )
                 )
-        except (OSError, ValueError) as error:
-            no_space = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        except (OSError, ValueError, ProviderError) as error:
+            may_pass = isinstance(error, Unavailable) or getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
             return Delivered(
-                epoch=attempt.epoch, problem=f"{type(error).__name__}: {error}; {_still_at(found)}", no_space=no_space
+                epoch=attempt.epoch, problem=f"{type(error).__name__}: {error}; {_still_at(found)}", may_pass=may_pass
             )
         return Delivered(epoch=attempt.epoch, artifacts=tuple(artifacts))
+
+    async def _take_over(self, location: str, attempt: Attempt, output: FoundOutput) -> None:
+        """One output becomes an artifact: as the file it is, or read through its provider, checked before it counts."""
+        provider = self._providers[attempt.provider]
+        if provider.card.outputs_are_files:
+            await self._artifacts.adopt(location, output.location, size_bytes=output.size_bytes, sha256=output.sha256)
+            return
+        kept = await self._artifacts.stat(location)
+        if kept is not None and kept.size_bytes == output.size_bytes and kept.sha256 in (None, output.sha256):
+            return
+        if attempt.handle is None:
+            raise FileNotFoundError(f"nobody knows where {output.path} is")
+        async with self.call(attempt.provider, Verb.OUTPUT):
+            pieces = provider.read_output(attempt.handle, output, 0)
+            await self._artifacts.write(location, _as_announced(pieces, output))
 
     async def _release(self, workload: Workload, attempt: Attempt) -> tuple[Fact, ...]:
         """Keep the logs, then delete the rest; without proof it is asked for again."""
@@ -190,6 +203,17 @@ class Effects:
             return
         pieces = (chunk.data async for chunk in provider.logs(attempt.handle, stream, 0))
         await passing(Point.KEEP_LOG, self._artifacts.write(location, pieces))
+
+
+async def _as_announced(pieces: AsyncIterator[bytes], output: FoundOutput) -> AsyncIterator[bytes]:
+    """The same pieces; a ``ValueError`` before the last of them counts, where they are not what was announced."""
+    digest, size_bytes = hashlib.sha256(), 0
+    async for piece in pieces:
+        digest.update(piece)
+        size_bytes += len(piece)
+        yield piece
+    if size_bytes != output.size_bytes or digest.hexdigest() != output.sha256:
+        raise ValueError(f"{output.path}: the bytes are not those that were announced")
 
 
 def _still_at(found: Sequence[FoundOutput]) -> str:

@@ -71,13 +71,13 @@ class Found:
 class Delivered:
     """What became of moving the outputs and logs of an attempt into the artifact store.
 
-    ``no_space`` says that the problem is a full disk, which passes.
+    ``may_pass`` says that the problem is one that passes: a full disk, a provider that does not answer.
     """
 
     epoch: int
     artifacts: tuple[Artifact, ...] = ()
     problem: str | None = None
-    no_space: bool = False
+    may_pass: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
