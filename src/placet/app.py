@@ -182,6 +182,11 @@ def provider_makers(settings: Settings) -> dict[str, Callable[[], Provider]]:
 
         section, folder = settings.providers.simulated, settings.simulated_folder
         makers["simulated"] = lambda: simulated_provider(section, folder, clock)
+    if settings.providers.slurm.enabled:
+        from placet.adapters.providers.slurm.making import slurm_provider  # few servers have a cluster
+
+        cluster, hosts = settings.providers.slurm, settings.inputs.allowed_private_hosts
+        makers["slurm"] = lambda: slurm_provider(cluster, hosts, clock)
     return makers
 
 

@@ -18,8 +18,10 @@ from pathlib import Path
 import pytest
 
 from placet.adapters.ambient import SystemClock
-from placet.adapters.providers.slurm import HereSite, SlurmOptions, SlurmProvider
 from placet.adapters.providers.slurm.commands import command_environment
+from placet.adapters.providers.slurm.options import SlurmOptions
+from placet.adapters.providers.slurm.provider import SlurmProvider
+from placet.adapters.providers.slurm.site import HereSite
 from placet.testing.conformance.provider import Listener
 from tests.support.missing import missing
 from tests.support.waiting import wait_until
@@ -126,6 +128,10 @@ class Cluster:
         assert done.returncode == 0, f"{line}: {done.stderr.decode()}"
         return done.stdout.decode()
 
+    def code(self, *line: str) -> int:
+        """The exit code of a command of the cluster."""
+        return subprocess.run(line, env=self.environment, capture_output=True, timeout=60, check=False).returncode
+
     def spawn(self, what: str, *line: str) -> None:
         """Start one of its programs, in the foreground of a session of its own."""
         with (self.folder / "log" / f"{what}.out").open("ab") as log:
@@ -153,6 +159,10 @@ class Cluster:
     def wait_idle(self) -> None:
         """Until both nodes can take something."""
         until(lambda: self._states() == {"idle"}, "idle nodes", self.folder)
+
+    def wait_for_controller(self) -> None:
+        """Until somebody answers again."""
+        until(lambda: self._states() != {"unknown"}, "controller", self.folder)
 
     def _states(self) -> set[str]:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -306,7 +316,14 @@ class SlurmWorld:
 
     async def connect(self, listener: Listener) -> SlurmProvider:
         options = SlurmOptions(
-            shared=self.shared, poll_s=1.0, fresh_s=0.1, look_s=0.05, heartbeat_s=1.0, settle_s=0.5, visibility_s=5.0
+            shared=self.shared,
+            poll_s=1.0,
+            fresh_s=0.1,
+            look_s=0.05,
+            heartbeat_s=1.0,
+            settle_s=0.5,
+            visibility_s=5.0,
+            call_limit_s=5.0,
         )
         options = replace(options, **self.options)  # type: ignore[arg-type]  # the fields of SlurmOptions, by name
         site = HereSite(command_environment(self.cluster.environment, {}))

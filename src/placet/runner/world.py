@@ -18,8 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict
 
+    from placet.runner.ambient import Ambient
     from placet.runner.attempt import Attempt
-    from placet.runner.portable.ambient import Ambient
 
     Json = Dict[str, Any]
 

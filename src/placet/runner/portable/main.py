@@ -13,9 +13,9 @@ import time
 import traceback
 
 from placet.runner import causes
+from placet.runner.ambient import Ambient
 from placet.runner.keeper import Keeper, Refusal
 from placet.runner.portable import hardware
-from placet.runner.portable.ambient import Ambient
 from placet.runner.portable.drop import NOTICE, RUN, FileDrop, Taken, claim, take_secrets
 from placet.runner.records import Layout, write_bytes
 from placet.runner.world import PATH_DEFAULT, World

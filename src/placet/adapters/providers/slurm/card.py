@@ -10,7 +10,7 @@ from placet.runner.launch import KEY_LENGTH_MAX
 RUNTIMES = ("process", "python")
 
 
-def card(options: SlurmOptions, commands: Commands) -> ContractCard:
+def card(options: SlurmOptions, commands: Commands, *, outputs_are_files: bool) -> ContractCard:
     """The card, with what was found out about the cluster."""
     notes = [
         f"{commands.version or 'version not known yet'}; the time between TERM and KILL is {commands.kill_wait_s:g} s"
@@ -42,4 +42,5 @@ def card(options: SlurmOptions, commands: Commands) -> ContractCard:
         price_echo=PriceEcho.NOWHERE,
         error_table=ERRORS,
         logs=LogKeeping(offsets=True, kept_s=None),
+        outputs_are_files=outputs_are_files,
     )

@@ -18,7 +18,6 @@ from placet.runner import causes
 BY_THE_HOST = (causes.CAUSE_KILLED, causes.CAUSE_HOST)
 # Of the runner, where it did nothing.
 EXIT_TAKEN, EXIT_NO_ORDER, EXIT_NO_PYTHON = 94, 96, 97
-SURE = (Cause.OUT_OF_MEMORY, Cause.PREEMPTED, Cause.TIMEOUT, Cause.LOST, Cause.STOPPED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +71,7 @@ def _last_word(known: Known, status: Mapping[str, Any]) -> Observation:
         # It is over for the program, and not yet for the cluster, which will say why.
         return replace(told, phase=Phase.STOPPING, cause=None, collected=False)
     cause, message = _reason(known, known.job)
-    if cause not in SURE:
+    if known.job.state not in CAUSES:
         return told
     return replace(told, cause=cause, message=f"{message}; {told.message}", computed=False, exit_code=None, signal=None)
 
@@ -81,8 +80,6 @@ def _unlisted(known: Known) -> Observation:
     """Neither the queue nor the accounts know it."""
     if known.status is None and known.looked_ms - known.sent_ms < known.visible_ms:
         return _seen(known, Phase.UNKNOWN, message="it was sent, and is not listed yet")
-    if known.stopped and known.status is None:
-        return _seen(known, Phase.GONE)
     return _seen(known, Phase.GONE)
 
 

@@ -71,7 +71,7 @@ def tag_document(launch: Launch, sent_ms: int) -> bytes:
     )
 
 
-def order_document(launch: Launch, options: SlurmOptions, row: Row, places: Places, host_grace_s: float) -> bytes:
+def order_document(launch: Launch, options: SlurmOptions, places: Places, host_grace_s: float) -> bytes:
     """What the runner is to do. Secrets are not in it."""
     terms = runner_documents.Terms(
         provider=options.name,
@@ -146,7 +146,8 @@ def command(launch: Launch, options: SlurmOptions, row: Row, folder: Path) -> li
     if cores is not None:
         line.append(f"--cpus-per-task={cores}")
     if memory_bytes is not None:
-        line.append(f"--mem={math.ceil(memory_bytes / MIB)}M")
+        # The runner needs a little beside the program, where the node has it.
+        line.append(f"--mem={math.ceil(min(memory_bytes + RUNNER_BYTES, row.memory_bytes) / MIB)}M")
     if demand.gpu_count:
         kind = f"{plain(row.gpu_type, 'the type of GPU', name)}:" if row.gpu_type else ""
         line.append(f"--gres=gpu:{kind}{demand.gpu_count}")
@@ -186,14 +187,11 @@ def shortfall(launch: Launch, row: Row) -> str:
 
 
 def _size(launch: Launch) -> tuple[int | None, int | None]:
-    """Processors and bytes of memory to ask for; the runner needs a little beside the program."""
+    """Processors and bytes of memory that the program needs."""
     demand, resources = launch.demand, launch.spec.resources
     cores = demand.cpu_cores if demand.cpu_cores is not None else resources.cpu_cores
     memory = demand.memory_bytes if demand.memory_bytes is not None else resources.memory_bytes
-    return (
-        None if cores is None else max(1, math.ceil(cores)),
-        None if memory is None else memory + RUNNER_BYTES,
-    )
+    return None if cores is None else max(1, math.ceil(cores)), memory
 
 
 def run_limit_s(launch: Launch, options: SlurmOptions) -> float | None:

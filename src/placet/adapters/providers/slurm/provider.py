@@ -91,7 +91,7 @@ class SlurmProvider:
 
     @property
     def card(self) -> ContractCard:
-        return card(self._options, self._commands)
+        return card(self._options, self._commands, outputs_are_files=self._site.here)
 
     async def open(self, hints: Hints) -> None:
         await self._commands.greet()
@@ -181,7 +181,11 @@ class SlurmProvider:
         at = offset
         while not sealed or at < kept:
             # A file grows before its account tells so.
-            data = await self._file(self._site.piece(path, at, min(PIECE_BYTES, kept - at) if sealed else PIECE_BYTES))
+            length = min(PIECE_BYTES, kept - at) if sealed else PIECE_BYTES
+            try:
+                data = await self._file(self._site.piece(path, at, length))
+            except FileNotFoundError:
+                break  # it appears with its first byte
             if not data:
                 break
             yield LogChunk(stream=stream, offset=at, data=data)
@@ -212,7 +216,7 @@ class SlurmProvider:
             if known is not None:
                 return known
         try:
-            await self._write_order(launch, row, folder)
+            await self._write_order(launch, folder)
             script = self._script(folder)
             job = await self._commands.send(orders.command(launch, self._options, row, folder), script)
         except OutcomeUnknown:
@@ -245,10 +249,8 @@ class SlurmProvider:
             raise OutcomeUnknown("it was sent before, and is not listed yet", provider=self.name)
         return None
 
-    async def _write_order(self, launch: Launch, row: Row, folder: Path) -> None:
-        order = orders.order_document(
-            launch, self._options, row, self._places, self._commands.kill_wait_s * GRACE_SHARE
-        )
+    async def _write_order(self, launch: Launch, folder: Path) -> None:
+        order = orders.order_document(launch, self._options, self._places, self._commands.kill_wait_s * GRACE_SHARE)
         await self._site.write(folder / "tag.json", orders.tag_document(launch, self._clock.now_ms()))
         for name, source in orders.to_bring(launch, self._options):
             try:

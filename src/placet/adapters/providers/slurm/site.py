@@ -38,6 +38,10 @@ class Overdue(Exception):
 class Site(Protocol):
     """Commands, and files below the shared folder. Every call raises ``Unreachable`` and may raise ``Overdue``."""
 
+    @property
+    def here(self) -> bool:
+        """Whether its files are files of this machine."""
+
     async def run(self, line: Sequence[str], *, limit_s: float, stdin: bytes = b"") -> Answer:
         """Run one command; a program that is not there answers with code 127."""
 
@@ -54,7 +58,7 @@ class Site(Protocol):
         """What is in the file of that name in each folder directly below."""
 
     async def piece(self, path: Path, offset: int, length: int) -> bytes:
-        """Some bytes of it; none when it is not there or shorter."""
+        """Some bytes of it; none when it is shorter. Raises ``FileNotFoundError`` when it is not there."""
 
     async def remove(self, path: Path) -> bool:
         """Delete it with all below; true when it is gone."""
@@ -71,6 +75,10 @@ class HereSite:
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = dict(environment)
+
+    @property
+    def here(self) -> bool:
+        return True
 
     async def run(self, line: Sequence[str], *, limit_s: float, stdin: bytes = b"") -> Answer:
         return await run_here(line, self._environment, limit_s=limit_s, stdin=stdin)
@@ -126,6 +134,7 @@ async def run_here(
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
     return Answer(code=process.returncode or 0, out=_text(out), err=_text(err))
 
 
@@ -178,10 +187,7 @@ def _read_each(folder: Path, name: str) -> dict[str, bytes]:
 
 
 def _piece(path: Path, offset: int, length: int) -> bytes:
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return b""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         return os.pread(descriptor, length, offset)
     finally:

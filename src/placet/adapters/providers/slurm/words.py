@@ -78,7 +78,8 @@ ERRORS = (
 )
 
 BAR = "|"
-QUEUE_FORMAT = "%i|%j|%T|%r|%V|%S|%e|%N|%P|%k"
+# What people may write freely comes last: a bar in it moves nothing else.
+QUEUE_FORMAT = "%i|%T|%r|%V|%S|%e|%N|%P|%j|%k"
 ACCOUNT_FORMAT = "JobIDRaw,JobName,State,ExitCode,Reason,Submit,Start,End,NodeList,Partition"
 NEVER = ("", "N/A", "NONE", "None", "Unknown")
 DAY_S = 86_400
@@ -125,14 +126,14 @@ def queue_lines(text: str) -> list[Job]:
             found.append(
                 Job(
                     id=words[0],
-                    name=words[1],
-                    state=_state(words[2]),
-                    reason=_told(words[3]),
-                    submit_ms=_time(words[4]) or 0,
-                    start_ms=_time(words[5]),
-                    end_ms=_time(words[6]),
-                    nodes=_told(words[7]),
-                    partition=words[8],
+                    name=words[8],
+                    state=_state(words[1]),
+                    reason=_told(words[2]),
+                    submit_ms=_time(words[3]) or 0,
+                    start_ms=_time(words[4]),
+                    end_ms=_time(words[5]),
+                    nodes=_told(words[6]),
+                    partition=words[7],
                     comment=words[9],
                     queued=True,
                 )
