@@ -202,7 +202,7 @@ class TestDeaths:
         world.cluster.kill("slurmctld")
         try:
             with pytest.raises(Unavailable):
-                await provider.observe([handle])
+                await provider.find(handle.key)
             gate.touch()
         finally:
             world.cluster.start_controller()
