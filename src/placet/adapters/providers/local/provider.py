@@ -24,6 +24,7 @@ from placet.domain.allocations import (
     Naming,
     Observation,
     PermitRequest,
+    PriceEcho,
     Tag,
 )
 from placet.domain.errors import InvalidRequest, OutcomeUnknown, Unavailable
@@ -97,6 +98,7 @@ class LocalProvider:
             states=tuple(translate.PHASES.items()),
             exit_code_reliable=True,
             error_table=ERROR_TABLE,
+            price_echo=PriceEcho.CREATE_REPLY,
             outputs_are_files=True,
         )
 
@@ -140,15 +142,15 @@ class LocalProvider:
         except Refused as refusal:
             kind = self.card.error_kind(0, refusal.code)
             raise provider_error(kind, refusal.detail, provider=self.name, raw=refusal.code) from None
-        return translate.handle(answer, self.name, self._options.region or "")
+        return self._handle(answer)
 
     async def find(self, key: str) -> Sequence[Handle]:
         found = await self._look("observe", keys=[key])
-        return [
-            translate.handle(document, self.name, self._options.region or "")
-            for document in found["observations"]
-            if document["phase"] != causes.GONE
-        ]
+        return [self._handle(document) for document in found["observations"] if document["phase"] != causes.GONE]
+
+    def _handle(self, document: dict[str, Any]) -> Handle:
+        options = self._options
+        return translate.handle(document, self.name, options.region or "", options.price_usd_per_hour)
 
     async def observe(self, handles: Sequence[Handle]) -> Sequence[Observation]:
         seen: list[Observation] = []
@@ -171,7 +173,7 @@ class LocalProvider:
 
     async def owned(self, deployment: str) -> AsyncIterator[Handle]:
         async for document in self._owned(deployment):
-            yield translate.handle(document, self.name, self._options.region or "")
+            yield self._handle(document)
 
     async def logs(self, handle: Handle, stream: str, offset: int) -> AsyncIterator[LogChunk]:
         answer = await self._look("observe", keys=[handle.key])
