@@ -1,17 +1,20 @@
 """Faults of input, exposure, agents and supply."""
 
+import base64
+import hmac
 import re
 from pathlib import Path
 
 import pytest
 
+from placet.domain.hooks import message_id
 from placet.runner.guard import Refused, is_denied, parse
+from placet.sdk.webhooks import NotVerified, Verifier
 from placet.server.rest import declared
 from placet.server.serve import CannotServe, Listening, check_exposure
 from placet.server.tokens import Scope
 from tests.support.missing import not_built
 
-WEBHOOKS = not_built("webhooks")
 PAGE = not_built("a web page")
 AGENTS = not_built("tools for agents")
 
@@ -47,12 +50,36 @@ def test_fault_INJ_06(address: str) -> None:
     assert is_denied(ipaddress.ip_address(address))
 
 
-@WEBHOOKS
-def test_fault_INJ_08() -> None: ...
+KEY = b"k" * 32
+NOW_S = 1_800_000_000.0
 
 
-@WEBHOOKS
-def test_fault_INJ_09() -> None: ...
+def signed(message_id: str, body: bytes) -> dict[str, str]:
+    stamp = str(int(NOW_S))
+    mark = hmac.digest(KEY, f"{message_id}.{stamp}.".encode() + body, "sha256")
+    signature = "v1," + base64.b64encode(mark).decode()
+    return {"webhook-id": message_id, "webhook-timestamp": stamp, "webhook-signature": signature}
+
+
+def verifier() -> Verifier:
+    return Verifier("whsec_" + base64.b64encode(KEY).decode())
+
+
+@pytest.mark.parametrize("later_s", [1.0, 299.0, 301.0, 10_000.0])
+def test_fault_INJ_08(later_s: float) -> None:
+    checks, headers = verifier(), signed("msg_1", b"{}")
+    checks.verify(headers, b"{}", now_s=NOW_S)
+    with pytest.raises(NotVerified):
+        checks.verify(headers, b"{}", now_s=NOW_S + later_s)
+
+
+def test_fault_INJ_09() -> None:
+    """One event told to two hooks is two messages; told again to one of them it is the same."""
+    first, second = message_id("wh_1", 7), message_id("wh_2", 7)
+    assert (first != second, message_id("wh_1", 7)) == (True, first)
+    checks = verifier()
+    for one in (first, second):
+        checks.verify(signed(one, b"{}"), b"{}", now_s=NOW_S)
 
 
 @PAGE
