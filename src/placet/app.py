@@ -26,6 +26,7 @@ from placet.domain.offers import Trust
 from placet.domain.problems import Problem
 from placet.domain.spec import Spec
 from placet.domain.units import GB
+from placet.engine.budgets import Budgets
 from placet.engine.catalogs import Catalogs, Pace, Source
 from placet.engine.effects import Effects
 from placet.engine.intake import Intake, IntakePorts
@@ -153,6 +154,7 @@ async def open_app(settings: Settings) -> App:
             complete=complete,
             quote_s=settings.engine.quote_seconds,
             owner=reconciler,
+            budgets=reconciler.allowances.fresh,
         )
     )
     queries = Queries(QueryPorts(store=store, artifacts=artifacts, providers=providers, clock=clock, offers=market))
@@ -408,6 +410,7 @@ def _doors(app: App, closing: asyncio.Event) -> Doors:
         intake=app.intake,
         queries=app.queries,
         ledgers=Ledgers(app.store, app.clock),
+        budgets=Budgets(app.store, app.clock, app.reconciler.allowances),
         redelivering=Redelivering(app.store, app.clock, app.effects, app.providers, app.reconciler.touched),
         resolving=Resolving(app.store, app.clock, app.reconciler.touched),
         orphans=Orphans(app.store, app.clock, app.reconciler.sweep_now),

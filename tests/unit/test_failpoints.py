@@ -23,7 +23,7 @@ PACKAGE = Path(failpoints.__file__).parent
 READS = {
     *("open", "close", "deployment_id", "submission", "held", "load", "next_wake_ms", "find", "list", "counts"),
     *("events", "artifacts", "result", "decisions", "ended", "attempt_by_key", "token", "tokens", "watch"),
-    *("orphans", "orphan", "now_ms"),
+    *("orphans", "orphan", "now_ms", "budgets", "budgets_of"),
 }
 EFFECTS = {
     "provider": {"submit", "answer_permit", "cancel", "release"},
