@@ -15,6 +15,7 @@ from placet.adapters.ambient import RandomIds, SystemClock, chance
 from placet.adapters.artifacts.files import FileArtifacts
 from placet.adapters.catalog.models import HUB, ModelCatalog
 from placet.adapters.inputs import LocalInputs
+from placet.adapters.objects import Access, Unusable, parse_place
 from placet.adapters.providers.local import local_provider
 from placet.adapters.store import make_store, migrate
 from placet.config import PrivateSettings, Settings
@@ -40,6 +41,7 @@ from placet.engine.redelivering import Redelivering
 from placet.engine.resolving import Resolving
 from placet.engine.timekeeping import StoreClock
 from placet.failpoints import Point, around
+from placet.ports.artifacts import Artifacts
 from placet.ports.catalog import Bounds, Catalog
 from placet.ports.provider import Provider
 from placet.ports.store import Store
@@ -116,7 +118,7 @@ async def open_app(settings: Settings) -> App:
     store = make_store(settings.database)
     await store.open()
     clock.set(await store.now_ms())
-    artifacts = FileArtifacts(settings.artifacts)
+    artifacts = _artifacts(settings)
     inputs = LocalInputs(settings.storage)
     models = ModelCatalog(hub=HUB if settings.models.hub else None)
     providers = {name: make() for name, make in provider_makers(settings).items()}
@@ -157,7 +159,16 @@ async def open_app(settings: Settings) -> App:
             budgets=reconciler.allowances.fresh,
         )
     )
-    queries = Queries(QueryPorts(store=store, artifacts=artifacts, providers=providers, clock=clock, offers=market))
+    queries = Queries(
+        QueryPorts(
+            store=store,
+            artifacts=artifacts,
+            providers=providers,
+            clock=clock,
+            offers=market,
+            link_s=settings.objects.link_seconds,
+        )
+    )
     await _connect(reconciler, queries, store, providers)
     return App(
         settings=settings,
@@ -170,6 +181,28 @@ async def open_app(settings: Settings) -> App:
         queries=queries,
         reconciler=reconciler,
         catalogs=catalogs,
+    )
+
+
+def _artifacts(settings: Settings) -> Artifacts:
+    """The folder, or the bucket that is set instead. Raises ``Unusable``."""
+    if settings.artifacts_url is None:
+        return FileArtifacts(settings.artifacts)
+    try:
+        place = parse_place(settings.artifacts_url)
+    except ValueError as error:
+        raise Unusable(f"artifacts_url: {error}") from error
+    try:
+        from placet.adapters.artifacts.objects import ObjectArtifacts  # most servers have no bucket
+    except ImportError as error:
+        raise Unusable("artifacts_url needs libraries that are not here: pip install 'placet[objects]'") from error
+    return ObjectArtifacts(place, _access(settings))
+
+
+def _access(settings: Settings) -> Access:
+    asked = settings.objects
+    return Access(
+        endpoint=asked.endpoint, public_endpoint=asked.public_endpoint, region=asked.region, profile=asked.profile
     )
 
 
@@ -389,6 +422,8 @@ async def _connected(settings: Settings) -> App:
         raise CannotServe("no space left on the disk of the database: free some in the data folder") from error
     except (StoreError, ValueError) as error:
         raise CannotServe(f"the database cannot be used: {error}") from error
+    except Unusable as error:
+        raise CannotServe(f"an object store cannot be used: {error}") from error
     except ProviderError as error:
         raise CannotServe(f"a provider cannot be used: {error}") from error
 

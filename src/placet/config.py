@@ -199,6 +199,25 @@ class LogSettings(_Section):
     format: Literal["auto", "text", "json"] = Field("auto", description="`auto`: text on a terminal, else JSON lines.")
 
 
+class ObjectSettings(_Section):
+    """How object stores are reached. Credentials come from where each cloud's own tools look for them."""
+
+    endpoint: str | None = Field(
+        None,
+        pattern=r"^https?://[^@/?#]+/?$",
+        description="Address of S3 where it is not Amazon's, such as `http://127.0.0.1:9000`; default: that of "
+        "`AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL` or the profile.",
+    )
+    public_endpoint: str | None = Field(
+        None,
+        pattern=r"^https?://[^@/?#]+/?$",
+        description="Its address for clients and machines, if that is another one; signed addresses name it.",
+    )
+    region: str | None = Field(None, description="Region of S3; default: that of `AWS_REGION` or the profile.")
+    profile: str | None = Field(None, description="Profile in `~/.aws` to take credentials from.")
+    link_seconds: int = Field(900, ge=10, le=604_800, description="How long a signed address of an output is valid.")
+
+
 class InputSettings(_Section):
     """Where inputs may come from."""
 
@@ -326,6 +345,11 @@ class Settings(BaseSettings):
         description="Folder of outputs and sealed logs; default: `artifacts` in the data folder. Servers that share a "
         "database share this folder too.",
     )
+    artifacts_url: str | None = Field(
+        None,
+        description="Keep outputs and sealed logs in a bucket instead of that folder: `s3://BUCKET/PREFIX`, `gs://...` "
+        "or `az://ACCOUNT/CONTAINER/...`. Needs `pip install 'placet[objects]'`.",
+    )
     storage: dict[str, str] = Field(
         default_factory=dict,
         description="Aliases for `storage://ALIAS/...` inputs: a name and the absolute folder or URL it stands for.",
@@ -335,6 +359,7 @@ class Settings(BaseSettings):
     providers: ProvidersSettings = Field(default_factory=ProvidersSettings, description="")
     engine: EngineSettings = Field(default_factory=EngineSettings, description="")
     placement: PlacementSettings = Field(default_factory=PlacementSettings, description="")
+    objects: ObjectSettings = Field(default_factory=ObjectSettings, description="")
     inputs: InputSettings = Field(default_factory=InputSettings, description="")
     models: ModelSettings = Field(default_factory=ModelSettings, description="")
     catalog: CatalogSettings = Field(default_factory=CatalogSettings, description="")

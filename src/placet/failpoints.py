@@ -61,6 +61,7 @@ class Point(StrEnum):
     ANSWER = "answer"
     # Effects at the artifact store
     ADOPT = "adopt"
+    OUTPUT_MANIFEST = "output-manifest"
     KEEP_LOG = "keep-log"
     ARTIFACT_PART = "artifact-part"
     ARTIFACT_NAME = "artifact-name"

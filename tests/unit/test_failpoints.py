@@ -27,7 +27,7 @@ READS = {
 }
 EFFECTS = {
     "provider": {"submit", "answer_permit", "cancel", "release"},
-    "artifacts": {"adopt", "write"},
+    "artifacts": {"adopt", "commit", "write"},
 }
 
 

@@ -252,6 +252,11 @@ class AsyncClient:
         """The delivered outputs, with sizes and digests."""
         return (await self._transport.send(calls.artifacts(workload_id))).items
 
+    async def artifact_link(self, workload_id: str, artifact: api.ArtifactView) -> str | None:
+        """An address from which anyone can download one output for some minutes; ``None`` where outputs are in a folder
+        of the server."""
+        return await self._transport.send(calls.artifact_link(workload_id, artifact))
+
     async def download(self, workload_id: str, artifact: api.ArtifactView, target: str | os.PathLike[str]) -> Path:
         """One output into a file, checked against its digest; a broken connection is resumed.
 

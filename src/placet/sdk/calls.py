@@ -162,6 +162,18 @@ def artifact_bytes(workload_id: str, path: str, epoch: int | None = None, offset
     )
 
 
+def artifact_link(workload_id: str, artifact: api.ArtifactView) -> Call[str | None]:
+    """The address at the object store from which one output can be had for a while."""
+    request = Request(
+        method="GET",
+        path=f"{_path(workload_id)}/artifacts/{quote(artifact.path)}",
+        query=(*_epoch(artifact.epoch), ("redirect", "true")),
+        # Where there is no such address the answer is the output itself, of which one byte is enough.
+        headers=(*RAW_BYTES, *((("range", "bytes=0-0"),) if artifact.size_bytes else ())),
+    )
+    return Call(request=request, read=lambda reply: reply.headers.get("location"))
+
+
 def offers(connected: bool | None = None, limit: int = 1000) -> Call[api.OfferPage]:
     """What there is to run on, and where that is known from."""
     query = [("limit", str(limit))]

@@ -252,6 +252,11 @@ class Client:
         """The delivered outputs, with sizes and digests."""
         return self._transport.send(calls.artifacts(workload_id)).items
 
+    def artifact_link(self, workload_id: str, artifact: api.ArtifactView) -> str | None:
+        """An address from which anyone can download one output for some minutes; ``None`` where outputs are in a folder
+        of the server."""
+        return self._transport.send(calls.artifact_link(workload_id, artifact))
+
     def download(self, workload_id: str, artifact: api.ArtifactView, target: str | os.PathLike[str]) -> Path:
         """One output into a file, checked against its digest; a broken connection is resumed.
 

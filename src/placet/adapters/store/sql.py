@@ -185,13 +185,16 @@ class Statements:
         return self._compiled(self._guarded().where(or_(w.finished_ms.is_(None), same_ending)), MOVABLE)
 
     def _guarded(self) -> Update:
+        return update(workloads).where(workloads.c.id == bindparam("workload_id"), *self._expected())
+
+    def _expected(self) -> Sequence[ColumnElement[bool]]:
+        """The row as its writer had read it, and the lease that it holds."""
         w = workloads.c
         holds_lease = and_(
             w.lease_epoch == bindparam("was_lease_epoch", type_=w.lease_epoch.type),
             w.lease_owner.is_not_distinct_from(bindparam("was_lease_owner", type_=Text())),
         )
-        return update(workloads).where(
-            w.id == bindparam("workload_id"),
+        return (
             w.revision == bindparam("was_revision"),
             w.state == bindparam("was_state"),
             or_(bindparam("any_lease", type_=Boolean()), holds_lease),

@@ -80,7 +80,11 @@ GROUPS = (
         "artifacts",
         "What a workload hands back.",
         LOOK,
-        (Command("ls", artifacts.artifacts_ls), Command("get", artifacts.artifacts_get)),
+        (
+            Command("ls", artifacts.artifacts_ls),
+            Command("get", artifacts.artifacts_get),
+            Command("link", artifacts.artifacts_link),
+        ),
     ),
     Group(
         "provider",
