@@ -14,6 +14,7 @@ from typing import Any
 from placet.adapters.ambient import RandomIds, SystemClock, chance
 from placet.adapters.artifacts.files import FileArtifacts
 from placet.adapters.catalog.models import HUB, ModelCatalog
+from placet.adapters.hooks import GuardedSender
 from placet.adapters.inputs import LocalInputs
 from placet.adapters.objects import Access, Unusable, parse_place
 from placet.adapters.providers.local import local_provider
@@ -29,7 +30,9 @@ from placet.domain.spec import Spec
 from placet.domain.units import GB
 from placet.engine.budgets import Budgets
 from placet.engine.catalogs import Catalogs, Pace, Source
+from placet.engine.courier import Courier
 from placet.engine.effects import Effects
+from placet.engine.hooks import Hooks
 from placet.engine.intake import Intake, IntakePorts
 from placet.engine.ledgers import Ledgers
 from placet.engine.market import Market, OwnTerms
@@ -43,6 +46,7 @@ from placet.engine.timekeeping import StoreClock
 from placet.failpoints import Point, around
 from placet.ports.artifacts import Artifacts
 from placet.ports.catalog import Bounds, Catalog
+from placet.ports.hooks import Sender
 from placet.ports.provider import Provider
 from placet.ports.store import Store
 from placet.sdk import places
@@ -80,12 +84,15 @@ class App:
     queries: Queries
     reconciler: Reconciler
     catalogs: Catalogs
+    sender: Sender
+    courier: Courier
     _loop: "asyncio.Task[None] | None" = None
 
     def begin(self, ended: Callable[[], None] = lambda: None) -> None:
         """Start moving workloads; what an earlier server left is adopted. ``ended`` is called when that stops."""
         self._loop = asyncio.create_task(self.reconciler.run(), name="reconciler")
         self.catalogs.start()
+        self.courier.start()
         self._loop.add_done_callback(lambda _: ended())
 
     async def failed(self) -> BaseException | None:
@@ -102,6 +109,7 @@ class App:
 
     async def close(self) -> None:
         """Hand back what is owned and disconnect; what runs goes on running."""
+        await self.courier.stop()
         await self.catalogs.stop()
         await self.reconciler.stop()
         if self._loop is not None:
@@ -159,16 +167,11 @@ async def open_app(settings: Settings) -> App:
             budgets=reconciler.allowances.fresh,
         )
     )
+    link_s = settings.objects.link_seconds
     queries = Queries(
-        QueryPorts(
-            store=store,
-            artifacts=artifacts,
-            providers=providers,
-            clock=clock,
-            offers=market,
-            link_s=settings.objects.link_seconds,
-        )
+        QueryPorts(store=store, artifacts=artifacts, providers=providers, clock=clock, offers=market, link_s=link_s)
     )
+    sender = GuardedSender(settings.webhooks.allowed_private_hosts)
     await _connect(reconciler, queries, store, providers)
     return App(
         settings=settings,
@@ -181,6 +184,8 @@ async def open_app(settings: Settings) -> App:
         queries=queries,
         reconciler=reconciler,
         catalogs=catalogs,
+        sender=sender,
+        courier=Courier(store, clock, sender, chance),
     )
 
 
@@ -449,6 +454,7 @@ def _doors(app: App, closing: asyncio.Event) -> Doors:
         redelivering=Redelivering(app.store, app.clock, app.effects, app.providers, app.reconciler.touched),
         resolving=Resolving(app.store, app.clock, app.reconciler.touched),
         orphans=Orphans(app.store, app.clock, app.reconciler.sweep_now),
+        hooks=Hooks(app.store, app.clock, app.ids, app.sender, app.courier.hurry),
         store=app.store,
         clock=app.clock,
         ids=app.ids,

@@ -226,6 +226,16 @@ class InputSettings(_Section):
     )
 
 
+class WebhookSettings(_Section):
+    """Where messages about workloads may be sent."""
+
+    allowed_private_hosts: tuple[str, ...] = Field(
+        (),
+        description="Host names or addresses, with or without `:port`, to which messages may be sent although they are "
+        "private, speak plain http or listen on an unusual port.",
+    )
+
+
 class ModelSettings(_Section):
     """Where facts about models may come from."""
 
@@ -361,6 +371,7 @@ class Settings(BaseSettings):
     placement: PlacementSettings = Field(default_factory=PlacementSettings, description="")
     objects: ObjectSettings = Field(default_factory=ObjectSettings, description="")
     inputs: InputSettings = Field(default_factory=InputSettings, description="")
+    webhooks: WebhookSettings = Field(default_factory=WebhookSettings, description="")
     models: ModelSettings = Field(default_factory=ModelSettings, description="")
     catalog: CatalogSettings = Field(default_factory=CatalogSettings, description="")
     log: LogSettings = Field(default_factory=LogSettings, description="")

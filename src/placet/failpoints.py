@@ -65,6 +65,9 @@ class Point(StrEnum):
     KEEP_LOG = "keep-log"
     ARTIFACT_PART = "artifact-part"
     ARTIFACT_NAME = "artifact-name"
+    # Messages to webhooks
+    HOOK = "hook"
+    HOOK_SENT = "hook-sent"
 
 
 def workload_point(state: str) -> str:

@@ -69,6 +69,8 @@ def path_of(door: Door, workload_id: str) -> str:
         "workload_id": workload_id,
         "token_id": "0" * 16,
         "orphan_id": "or_0",
+        "webhook_id": "wh_0",
+        "message_id": "msg_0",
         "kind": "tenant",
         "holder": "nobody",
     }

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from placet.engine.budgets import Budgets
+from placet.engine.hooks import Hooks
 from placet.engine.intake import Intake
 from placet.engine.ledgers import Ledgers
 from placet.engine.orphans import Orphans
@@ -35,6 +36,7 @@ class Doors:
     intake: Intake
     queries: Queries
     orphans: Orphans
+    hooks: Hooks
     resolving: Resolving
     redelivering: Redelivering
     ledgers: Ledgers

@@ -13,6 +13,7 @@ from placet.server import (
     budgets,
     calibrations,
     explanations,
+    hooks,
     ledgers,
     operating,
     orphans,
@@ -51,6 +52,7 @@ def routes(doors: Doors) -> tuple[Route, ...]:
         *explanations.Explanations(doors).routes(),
         *calibrations.Calibrations(doors).routes(),
         *orphans.Orphans(doors).routes(),
+        *hooks.Webhooks(doors).routes(),
         *providers.Providers(doors).routes(),
         *operating.Operating(doors, lambda: describe(found)).routes(),
     )
@@ -69,6 +71,7 @@ def declared() -> tuple[Door, ...]:
         *explanations.DOORS,
         *calibrations.DOORS,
         *orphans.DOORS,
+        *hooks.DOORS,
         *providers.DOORS,
         *operating.DOORS,
     )

@@ -16,7 +16,8 @@ from placet.domain.offer_table import Bits, OfferTable
 from placet.domain.problems import Problem
 from placet.domain.records import Attempt, Workload
 from placet.domain.units import format_money
-from placet.stages.filters import NEVER_FILTERS, Asked, worst_costs_micro
+from placet.stages import costs
+from placet.stages.filters import NEVER_FILTERS, Asked
 
 FIX = (
     "lower constraints.maximum_runtime_seconds or allow cheaper offers, wait until what runs is over, or have the "
@@ -103,10 +104,10 @@ def least_usd(asked: Asked, table: OfferTable) -> Decimal | None:
         passed = check.passes(asked, table)
         if passed is not None:
             possible &= passed
-    costs = np.where(table.simulated, 0.0, worst_costs_micro(asked.demand, table))
+    worst = np.where(table.simulated, 0.0, costs.worst_micro(asked.demand, table))
     if not possible.any():
         return None
-    return int(np.ceil(costs[possible].min())) * MICRO
+    return int(np.ceil(worst[possible].min())) * MICRO
 
 
 def exceeded(asked: Asked, table: OfferTable, budgets: Sequence[Budgeted]) -> Exceeded | None:

@@ -23,6 +23,7 @@ from placet.cli.commands import (
     sizing,
     streaming,
     trying,
+    webhooks,
 )
 
 RUN, LOOK, PLAN, OPERATE = "Run", "Look", "Plan", "Operate"
@@ -104,6 +105,23 @@ GROUPS = (
             Command("set", budgets.budget_set),
             Command("ls", budgets.budget_ls),
             Command("rm", budgets.budget_rm),
+        ),
+    ),
+    Group(
+        "webhook",
+        "Who is told when a workload moves.",
+        OPERATE,
+        (
+            Command("add", webhooks.webhook_add),
+            Command("ls", webhooks.webhook_ls),
+            Command("rm", webhooks.webhook_rm),
+            Command("test", webhooks.webhook_test),
+            Command("messages", webhooks.webhook_messages),
+            Command("resend", webhooks.webhook_resend),
+            Command("replay", webhooks.webhook_replay),
+            Command("pause", webhooks.webhook_pause),
+            Command("resume", webhooks.webhook_resume),
+            Command("rotate", webhooks.webhook_rotate),
         ),
     ),
     Group(

@@ -8,8 +8,8 @@ from decimal import ROUND_CEILING, Decimal
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0007"
-down_revision = "0006"
+revision = "0008"
+down_revision = "0007"
 branch_labels = None
 depends_on = None
 
