@@ -28,7 +28,6 @@ from placet.contract.support import unsupported
 from placet.domain.errors import ProviderError, StoreError, StoreFull
 from placet.domain.listings import Listing
 from placet.domain.offers import Trust
-from placet.domain.problems import Problem
 from placet.domain.spec import Spec
 from placet.domain.units import GB
 from placet.engine.catalogs import Catalogs, Pace, Source
@@ -49,7 +48,6 @@ from placet.engine.timekeeping import StoreClock
 from placet.failpoints import Point, around
 from placet.ports.artifacts import Artifacts
 from placet.ports.catalog import Bounds, Catalog
-from placet.ports.hooks import Sender
 from placet.ports.provider import Provider
 from placet.ports.store import Store
 from placet.sdk import places
@@ -87,7 +85,6 @@ class App:
     queries: Queries
     reconciler: Reconciler
     catalogs: Catalogs
-    sender: Sender
     courier: Courier
     observer: Observer | None = None
     _loop: "asyncio.Task[None] | None" = None
@@ -141,13 +138,6 @@ async def open_app(settings: Settings) -> App:
     providers = {name: make() for name, make in provider_makers(settings).items()}
     catalogs = Catalogs(_sources(settings, clock.now_ms()), clock, chance)
     market = Market(providers, catalogs, _own_terms(settings))
-
-    def check(spec: Spec) -> tuple[Problem, ...]:
-        return (*unsupported(spec), *inputs.check(spec), *models.check(spec))
-
-    def complete(spec: Spec) -> Spec:
-        return models.complete(inputs.complete(spec))
-
     effects = Effects(providers, artifacts, clock)
     reconciler = Reconciler(
         Ports(
@@ -169,8 +159,8 @@ async def open_app(settings: Settings) -> App:
             ids=ids,
             fingerprint=_Fingerprint(),
             offers=market,
-            check=check,
-            complete=complete,
+            check=lambda spec: (*unsupported(spec), *inputs.check(spec), *models.check(spec)),
+            complete=lambda spec: models.complete(inputs.complete(spec)),
             quote_s=settings.engine.quote_seconds,
             owner=reconciler,
         )
@@ -185,7 +175,6 @@ async def open_app(settings: Settings) -> App:
             link_s=settings.objects.link_seconds,
         )
     )
-    sender = GuardedSender(settings.webhooks.allowed_private_hosts)
     await _connect(reconciler, queries, store, providers)
     return App(
         settings=settings,
@@ -198,8 +187,7 @@ async def open_app(settings: Settings) -> App:
         queries=queries,
         reconciler=reconciler,
         catalogs=catalogs,
-        sender=sender,
-        courier=Courier(store, clock, sender, chance),
+        courier=Courier(store, clock, GuardedSender(settings.webhooks.allowed_private_hosts), chance),
         observer=_observer(settings, store, providers, effects, clock),
     )
 
@@ -246,6 +234,11 @@ def provider_makers(settings: Settings) -> dict[str, Callable[[], Provider]]:
 
         section, folder = settings.providers.simulated, settings.simulated_folder
         makers["simulated"] = lambda: simulated_provider(section, folder, clock)
+    if settings.providers.slurm.enabled:
+        from placet.adapters.providers.slurm.making import slurm_provider  # few servers have a cluster
+
+        cluster, hosts = settings.providers.slurm, settings.inputs.allowed_private_hosts
+        makers["slurm"] = lambda: slurm_provider(cluster, hosts, clock)
     return makers
 
 
@@ -524,7 +517,7 @@ def _doors(app: App, closing: asyncio.Event) -> Doors:
         redelivering=Redelivering(app.store, app.clock, app.effects, app.providers, app.reconciler.touched),
         resolving=Resolving(app.store, app.clock, app.reconciler.touched),
         orphans=Orphans(app.store, app.clock, (app.observer or app.reconciler).sweep_now),
-        hooks=Hooks(app.store, app.clock, app.ids, app.sender, app.courier.hurry),
+        hooks=Hooks(app.store, app.clock, app.ids, app.courier.sender, app.courier.hurry),
         store=app.store,
         clock=app.clock,
         ids=app.ids,

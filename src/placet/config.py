@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
+from placet.adapters.providers.slurm.settings import SlurmSettings
 from placet.contract.simulated import Simulated
 from placet.domain.units import CORES_MIN, MEMORY_BYTES_MIN, PB, parse_bytes
 from placet.sdk import places
@@ -236,6 +237,7 @@ class ProvidersSettings(_Section):
         (), max_length=64, description="More container engines, each a provider of its own."
     )
     simulated: SimulatedSettings = Field(default_factory=SimulatedSettings, description="")
+    slurm: SlurmSettings = Field(default_factory=SlurmSettings, description="")
 
     @model_validator(mode="after")
     def _names_differ(self) -> "ProvidersSettings":
