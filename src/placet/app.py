@@ -165,15 +165,9 @@ async def open_app(settings: Settings) -> App:
             owner=reconciler,
         )
     )
+    link_s = settings.objects.link_seconds
     queries = Queries(
-        QueryPorts(
-            store=store,
-            artifacts=artifacts,
-            providers=providers,
-            clock=clock,
-            offers=market,
-            link_s=settings.objects.link_seconds,
-        )
+        QueryPorts(store=store, artifacts=artifacts, providers=providers, clock=clock, offers=market, link_s=link_s)
     )
     await _connect(reconciler, queries, store, providers)
     return App(
