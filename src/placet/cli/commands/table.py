@@ -9,6 +9,7 @@ from placet.cli.commands import (
     budgets,
     calibrating,
     changing,
+    copying,
     doctor,
     estimating,
     explaining,
@@ -74,6 +75,8 @@ COMMANDS = (
     Command("server", operating.server, OPERATE),
     Command("doctor", doctor.doctor, OPERATE),
     Command("migrate", operating.migrate, OPERATE),
+    Command("backup", copying.backup, OPERATE),
+    Command("restore", copying.restore, OPERATE),
     Command("orphans", orphans.orphans, OPERATE),
 )
 GROUPS = (
