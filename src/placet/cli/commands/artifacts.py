@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from placet.cli.door import client, resolve
+from placet.cli.failures import Stop
 from placet.cli.output import Output
 from placet.contract.quantities import format_bytes
 
@@ -22,6 +23,33 @@ def artifacts_ls(context: typer.Context, workload: Id) -> None:
     else:
         rows = [(one.path, one.name, one.epoch, format_bytes(one.size_bytes), one.sha256) for one in found]
         output.table(("Path", "Output", "Attempt", "Size", "SHA-256"), rows)
+
+
+def artifacts_link(
+    context: typer.Context,
+    workload: Id,
+    paths: Annotated[list[str] | None, typer.Argument(help="Paths or names of outputs; without any, all.")] = None,
+) -> None:
+    """Print addresses from which anyone can download outputs for some minutes, straight from the object store."""
+    from placet.sdk import saving
+
+    output = Output(context.obj)
+    with client(context.obj) as server:
+        workload_id = resolve(server, workload)
+        found = server.artifacts(workload_id)
+        wanted = [saving.chosen(found, path) for path in paths] if paths else saving.newest(found)
+        links = [(one, server.artifact_link(workload_id, one)) for one in wanted]
+    if any(link is None for _, link in links):
+        raise Stop(
+            "no_link",
+            "outputs of this server are not in an object store that signs addresses",
+            "download them with `placet artifacts get`; a bucket is set up by `artifacts_url`",
+        )
+    if output.json:
+        output.document([{**one.model_dump(), "link": link} for one, link in links])
+    else:
+        for _, link in links:
+            output.say(str(link))
 
 
 def artifacts_get(

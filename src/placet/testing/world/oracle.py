@@ -25,7 +25,9 @@ KEPT_S = 290.0
 # What has just changed at the provider nobody can know yet.
 NEWS_S = 150.0
 # Where our servers die or stand still, an expensive run is stopped that much later at most.
-HOLDS_UP = frozenset({"crash", "pause", "power_cut", "store_busy", "store_unknown", "store_full", "store_slow", "dark"})
+HOLDS_UP = frozenset(
+    {"crash", "pause", "held_write", "power_cut", "store_busy", "store_unknown", "store_full", "store_slow", "dark"}
+)
 HELD_UP_S = 300.0
 # Where the provider's card does not say how late a create may land, it is so late at most.
 LATE_WITHOUT_BOUND_S = 600.0
@@ -45,6 +47,7 @@ class Oracle:
         self._newest: Counter[str] = Counter()
         self._opened_s: dict[tuple[str, int], float] = {}
         self._states: dict[str, tuple[WorkloadState, int]] = {}
+        self._fences: dict[str, tuple[int, int]] = {}
         self._wishes: dict[str, Wish] = {}
         self._results: dict[str, str] = {}
         self._stop_asked: set[str] = set()
@@ -129,6 +132,7 @@ class Oracle:
 
     def committed(self, workload_ids: Iterable[str]) -> None:
         """These rows changed."""
+        self._fenced(workload_ids)
         for workload_id, (state, epoch) in self._database.states(workload_ids).items():
             before = self._states.get(workload_id)
             self._states[workload_id] = (state, epoch)
@@ -140,6 +144,17 @@ class Oracle:
             if state in _FINAL and (before is None or before[0] not in _FINAL):
                 self._ended_s[workload_id] = self._cloud.loop.time()
                 self._judge(self._database.records([workload_id])[0])
+
+    def _fenced(self, workload_ids: Iterable[str]) -> None:
+        """Whoever has lost its lease, or read an older row, changes nothing: neither number ever goes back."""
+        for workload_id, fence in self._database.fences(workload_ids).items():
+            revision, lease = self._fences.get(workload_id, (-1, -1))
+            if fence[0] <= revision or fence[1] < lease:
+                self.trace.violate(
+                    "I7",
+                    f"{workload_id} was at revision {revision} of lease {lease} and is at {fence[0]} of {fence[1]}",
+                )
+            self._fences[workload_id] = fence
 
     def power_came_back(self) -> None:
         """What was acknowledged, and what had effects, must have survived."""
@@ -156,6 +171,7 @@ class Oracle:
             if machine.key in self._sent_s and not self._database.intended(machine.workload_id, machine.epoch):
                 self.trace.violate("I3", f"the intent of {machine.key} is lost, and it exists")
         self._states = dict(found)
+        self._fences = self._database.fences(found)
 
     def acknowledged(self, wish: Wish, workload_id: str) -> None:
         """A client was told that its workload is accepted."""
