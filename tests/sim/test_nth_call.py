@@ -247,9 +247,9 @@ async def check(plane: ControlPlane, told: Told, provider: ScriptedProvider, *, 
         assert record.workload.state is state or (record == works and not delivered), record.workload
         assert starts[record.workload.id] in times, f"{command}: {provider.ran}"
     if delivered:
-        found = await plane.queries.open_artifact(TENANT, works.workload.id, "answer.txt", None)
+        found = await plane.queries.artifact(TENANT, works.workload.id, "answer.txt", None)
         assert found is not None
-        assert b"".join([piece async for piece in found[1]]) == b"42\n"
+        assert b"".join([piece async for piece in plane.queries.artifact_bytes(found, 0, found.size_bytes)]) == b"42\n"
     kept = () if delivered else (works.attempts[-1].key,)
     assert all(held.released for key, held in provider.allocations.items() if key not in kept)
     assert starts.keys() <= set(told.ids.values()), "something ran that nobody was told of"
