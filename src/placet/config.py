@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
+from placet.adapters.providers.slurm.settings import SlurmSettings
 from placet.contract.simulated import Simulated
 from placet.domain.units import CORES_MIN, MEMORY_BYTES_MIN, PB, parse_bytes
 from placet.sdk import places
@@ -236,6 +237,7 @@ class ProvidersSettings(_Section):
         (), max_length=64, description="More container engines, each a provider of its own."
     )
     simulated: SimulatedSettings = Field(default_factory=SimulatedSettings, description="")
+    slurm: SlurmSettings = Field(default_factory=SlurmSettings, description="")
 
     @model_validator(mode="after")
     def _names_differ(self) -> "ProvidersSettings":
@@ -263,6 +265,12 @@ class EngineSettings(_Section):
         False,
         description="Delete what bears this deployment's mark at a provider and is recorded nowhere, after ten "
         "minutes; else `placet orphans` shows it and somebody decides.",
+    )
+
+    observe: bool = Field(
+        False,
+        description="Only look: nothing is started, stopped, deleted or told, and nothing new is accepted. So begins "
+        "every server on a restored database; `placet server --act` ends that.",
     )
 
     @model_validator(mode="after")

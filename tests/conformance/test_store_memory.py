@@ -19,7 +19,9 @@ def test_a_server_hears_of_what_others_write_and_not_of_its_own() -> None:
         mine.watch(heard.append, only_elsewhere=True)
         await accepted(mine, 1)
         await accepted(other, 2)
-        await asyncio.sleep(1)
+        later: asyncio.Future[None] = loop.create_future()
+        loop.call_later(1, later.set_result, None)
+        await later
         database.close()
 
     run_virtual(main)

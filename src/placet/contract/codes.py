@@ -414,6 +414,14 @@ _REQUESTS = (
     ),
     _code(
         _R,
+        "observing",
+        "The server only observes",
+        "Its database was restored, or its operator wants it so: nothing is begun until somebody says that it may.",
+        "Look at what runs, then stop the server and start it with `placet server --act`.",
+        status=503,
+    ),
+    _code(
+        _R,
         "nothing_to_deliver",
         "Nothing to deliver",
         "The workload is not over, computed nothing to its end, or what it computed is not kept any more.",

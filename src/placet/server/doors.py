@@ -43,6 +43,7 @@ class Doors:
     clock: Clock
     ids: Ids
     allowed_hosts: frozenset[str] = frozenset()
+    observing: bool = False
     not_ready: Callable[[], Awaitable[tuple[str, ...]]] = _always_ready
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     metrics: Metrics = field(default_factory=Metrics)

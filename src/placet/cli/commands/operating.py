@@ -23,6 +23,7 @@ def server(
     port: Annotated[int | None, typer.Option(min=0, max=65_535, help="TCP port; default server.port.")] = None,
     socket_only: Annotated[bool, typer.Option("--socket-only", help="Only on the data folder's unix socket.")] = False,
     until_idle: Annotated[bool, typer.Option("--until-idle", help="End when there is nothing left to do.")] = False,
+    act: Annotated[bool, typer.Option("--act", help="End observing, which a restored database begins with.")] = False,
 ) -> int:
     """Run a server: accept workloads and see them through. Stop it with Ctrl-C or SIGTERM; what runs goes on."""
     options: Options = context.obj
@@ -33,6 +34,11 @@ def server(
     def ready(address: str | None) -> None:
         where = f"{address} and " if address else ""
         note(f"placet: serving {shown(settings.data_dir)} on {where}its socket")
+        if app.observes(settings):
+            note("placet: it only observes: nothing is started, stopped or deleted until `placet server --act`")
+
+    if act:
+        app.end_observing(settings)
 
     try:
         app.run_server(settings, app.Serving(socket_only=socket_only, until_idle=until_idle, ready=ready))

@@ -8,6 +8,7 @@ from placet.cli.commands import (
     artifacts,
     calibrating,
     changing,
+    copying,
     doctor,
     estimating,
     explaining,
@@ -73,6 +74,8 @@ COMMANDS = (
     Command("server", operating.server, OPERATE),
     Command("doctor", doctor.doctor, OPERATE),
     Command("migrate", operating.migrate, OPERATE),
+    Command("backup", copying.backup, OPERATE),
+    Command("restore", copying.restore, OPERATE),
     Command("orphans", orphans.orphans, OPERATE),
 )
 GROUPS = (
