@@ -30,6 +30,7 @@ from placet.domain.listings import Listing
 from placet.domain.offers import Trust
 from placet.domain.spec import Spec
 from placet.domain.units import GB
+from placet.engine.budgets import Budgets
 from placet.engine.catalogs import Catalogs, Pace, Source
 from placet.engine.courier import Courier
 from placet.engine.effects import Effects
@@ -163,6 +164,7 @@ async def open_app(settings: Settings) -> App:
             complete=lambda spec: models.complete(inputs.complete(spec)),
             quote_s=settings.engine.quote_seconds,
             owner=reconciler,
+            budgets=reconciler.allowances.fresh,
         )
     )
     link_s = settings.objects.link_seconds
@@ -508,6 +510,7 @@ def _doors(app: App, closing: asyncio.Event) -> Doors:
         intake=app.intake,
         queries=app.queries,
         ledgers=Ledgers(app.store, app.clock),
+        budgets=Budgets(app.store, app.clock, app.reconciler.allowances),
         redelivering=Redelivering(app.store, app.clock, app.effects, app.providers, app.reconciler.touched),
         resolving=Resolving(app.store, app.clock, app.reconciler.touched),
         orphans=Orphans(app.store, app.clock, (app.observer or app.reconciler).sweep_now),

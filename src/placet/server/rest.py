@@ -10,6 +10,7 @@ from starlette.types import Receive, Scope, Send
 
 from placet.domain.errors import StoreBusy, StoreFull, StoreUnknown
 from placet.server import (
+    budgets,
     calibrations,
     explanations,
     hooks,
@@ -46,6 +47,7 @@ def routes(doors: Doors) -> tuple[Route, ...]:
         *workloads.Workloads(doors).routes(),
         *resolving.Resolving(doors).routes(),
         *ledgers.Ledgers(doors).routes(),
+        *budgets.Budgets(doors).routes(),
         *outputs.Outputs(doors).routes(),
         *explanations.Explanations(doors).routes(),
         *calibrations.Calibrations(doors).routes(),
@@ -64,6 +66,7 @@ def declared() -> tuple[Door, ...]:
         *workloads.DOORS,
         *resolving.DOORS,
         *ledgers.DOORS,
+        *budgets.DOORS,
         *outputs.DOORS,
         *explanations.DOORS,
         *calibrations.DOORS,

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from placet.cli.commands.budgets import amount
 from placet.cli.door import client
 from placet.cli.exits import Exit
 from placet.cli.failures import Stop
@@ -69,12 +70,20 @@ def token_create(
     name: Annotated[str, typer.Argument(help="What it is for.")],
     scope: Annotated[list[Scope] | None, typer.Option(help="What it may do; may be repeated.")] = None,
     expires_days: Annotated[float | None, typer.Option(min=0.0001, help="Its life; without it, until revoked.")] = None,
+    budget: Annotated[str | None, typer.Option(help="The most that it may spend in all, in US dollars.")] = None,
+    budget_month: Annotated[str | None, typer.Option(help="The most per calendar month (UTC).")] = None,
 ) -> None:
     """Make a token. It is shown once and kept nowhere."""
     output = Output(context.obj)
     life_s = None if expires_days is None else round(expires_days * DAY_S)
     with client(context.obj) as found:
-        issued = found.create_token(name, [one.value for one in scope or DEFAULT_SCOPES], expires_in_s=life_s)
+        issued = found.create_token(
+            name,
+            [one.value for one in scope or DEFAULT_SCOPES],
+            expires_in_s=life_s,
+            budget_usd=amount(budget, "--budget"),
+            month_budget_usd=amount(budget_month, "--budget-month"),
+        )
     if output.json:
         output.document(issued.model_dump())
     else:

@@ -6,6 +6,7 @@ from typing import Any
 
 from placet.cli.commands import (
     artifacts,
+    budgets,
     calibrating,
     changing,
     copying,
@@ -97,6 +98,16 @@ GROUPS = (
             Command("ls", providers.provider_ls),
             Command("show", providers.provider_show),
             Command("test", trying.provider_test),
+        ),
+    ),
+    Group(
+        "budget",
+        "What tenants and tokens may spend.",
+        OPERATE,
+        (
+            Command("set", budgets.budget_set),
+            Command("ls", budgets.budget_ls),
+            Command("rm", budgets.budget_rm),
         ),
     ),
     Group(
