@@ -1,6 +1,7 @@
 """What a decision asked for, done through the ports; each effect comes back as facts. It changes no state itself."""
 
 import errno
+import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
@@ -29,6 +30,9 @@ from placet.failpoints import Point, passing
 from placet.ports.ambient import Clock
 from placet.ports.artifacts import Artifacts
 from placet.ports.provider import Provider
+
+# The errors of a disk, or of a person's share of it, that takes no more.
+NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 # A create that does not leave so soon after its intent does not leave at all: its worker stood still, and whoever has
 # taken over counts from then on how late it may take effect. Shorter than the time after which workers take over.
@@ -159,10 +163,8 @@ class Effects:
                     )
                 )
         except (OSError, ValueError) as error:
-            no_space = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-            return Delivered(
-                epoch=attempt.epoch, problem=f"{type(error).__name__}: {error}; {_still_at(found)}", no_space=no_space
-            )
+            no_space = isinstance(error, OSError) and error.errno in NO_SPACE
+            return Delivered(epoch=attempt.epoch, problem=f"{_said(error)}; {_still_at(found)}", no_space=no_space)
         return Delivered(epoch=attempt.epoch, artifacts=tuple(artifacts))
 
     async def _release(self, workload: Workload, attempt: Attempt) -> tuple[Fact, ...]:
@@ -190,6 +192,15 @@ class Effects:
             return
         pieces = (chunk.data async for chunk in provider.logs(attempt.handle, stream, 0))
         await passing(Point.KEEP_LOG, self._artifacts.write(location, pieces))
+
+
+def _said(error: OSError | ValueError) -> str:
+    """Why the outputs are not kept, without the folders of this installation."""
+    if isinstance(error, ValueError):
+        return str(error)
+    if error.errno in NO_SPACE:
+        return "No space left on the disk that keeps outputs"
+    return f"the outputs cannot be kept: {os.strerror(error.errno) if error.errno else type(error).__name__}"
 
 
 def _still_at(found: Sequence[FoundOutput]) -> str:
