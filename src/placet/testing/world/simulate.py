@@ -36,6 +36,7 @@ class Report:
     lines: tuple[str, ...]
     injected: Counter[str] = field(default_factory=Counter)
     met: Counter[str] = field(default_factory=Counter)
+    answered: Counter[str] = field(default_factory=Counter)
     events: int = 0
     virtual_s: float = 0.0
     took_s: float = 0.0
@@ -88,6 +89,7 @@ def simulate(options: Options) -> Report:
         lines=tuple(world.trace.lines),
         injected=world.trace.injected,
         met=world.trace.met,
+        answered=world.trace.answered,
         events=world.trace.events,
         virtual_s=world.loop.time(),
         took_s=time.process_time() - begun_s,
@@ -111,6 +113,7 @@ async def _live(world: World) -> None:
         if loop.time() - world.trace.told_s > NOTHING_S:
             break
         await asyncio.sleep(LOOK_S)
+        world.oracle.look()
     for client in clients:
         if client.done() and client.exception() is not None:
             world.trace.violate("fault", f"a request ended by {client.exception()!r}")
