@@ -24,9 +24,11 @@ check: setup ## format, lint, types, import contracts
 	$(BIN)/lint-imports
 
 .PHONY: sim
-sim: setup ## live through simulated worlds:  make sim SEEDS=100 FROM=0  (one: SEED=7; its tests: ARGS="-k world")
+sim: setup ## live through simulated worlds:  make sim SEEDS=100 FROM=0  (one: SEED=7; how often each broken rule is seen: MUTANTS=all)
 ifdef ARGS
 	$(BIN)/python -m pytest tests/sim $(ARGS)
+else ifdef MUTANTS
+	$(BIN)/python -m placet.testing.world --mutants $(filter-out all,$(MUTANTS)) --rates --seeds $(or $(SEEDS),30) --from $(or $(FROM),0) --processes $(or $(PROCESSES),$(shell nproc))
 else ifdef SEED
 	$(BIN)/python -m placet.testing.world --seed $(SEED)
 else

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.support.missing import need_bubblewrap
 
-pytest_plugins = ["tests.support.postgres", "tests.support.servers"]
+pytest_plugins = ["tests.support.object_stores", "tests.support.postgres", "tests.support.servers"]
 
 ROOT = Path(__file__).resolve().parent.parent
 PURE_TIMEOUT_S = {"tests/unit/": 30, "tests/property/": 60}

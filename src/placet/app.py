@@ -14,7 +14,9 @@ from typing import Any
 from placet.adapters.ambient import RandomIds, SystemClock, chance
 from placet.adapters.artifacts.files import FileArtifacts
 from placet.adapters.catalog.models import HUB, ModelCatalog
+from placet.adapters.hooks import GuardedSender
 from placet.adapters.inputs import LocalInputs
+from placet.adapters.objects import Access, Unusable, parse_place
 from placet.adapters.providers.local import local_provider
 from placet.adapters.store import make_store, migrate
 from placet.config import PrivateSettings, Settings
@@ -27,7 +29,9 @@ from placet.domain.problems import Problem
 from placet.domain.spec import Spec
 from placet.domain.units import GB
 from placet.engine.catalogs import Catalogs, Pace, Source
+from placet.engine.courier import Courier
 from placet.engine.effects import Effects
+from placet.engine.hooks import Hooks
 from placet.engine.intake import Intake, IntakePorts
 from placet.engine.ledgers import Ledgers
 from placet.engine.market import Market, OwnTerms
@@ -39,7 +43,9 @@ from placet.engine.redelivering import Redelivering
 from placet.engine.resolving import Resolving
 from placet.engine.timekeeping import StoreClock
 from placet.failpoints import Point, around
+from placet.ports.artifacts import Artifacts
 from placet.ports.catalog import Bounds, Catalog
+from placet.ports.hooks import Sender
 from placet.ports.provider import Provider
 from placet.ports.store import Store
 from placet.sdk import places
@@ -77,12 +83,15 @@ class App:
     queries: Queries
     reconciler: Reconciler
     catalogs: Catalogs
+    sender: Sender
+    courier: Courier
     _loop: "asyncio.Task[None] | None" = None
 
     def begin(self, ended: Callable[[], None] = lambda: None) -> None:
         """Start moving workloads; what an earlier server left is adopted. ``ended`` is called when that stops."""
         self._loop = asyncio.create_task(self.reconciler.run(), name="reconciler")
         self.catalogs.start()
+        self.courier.start()
         self._loop.add_done_callback(lambda _: ended())
 
     async def failed(self) -> BaseException | None:
@@ -99,6 +108,7 @@ class App:
 
     async def close(self) -> None:
         """Hand back what is owned and disconnect; what runs goes on running."""
+        await self.courier.stop()
         await self.catalogs.stop()
         await self.reconciler.stop()
         if self._loop is not None:
@@ -115,7 +125,7 @@ async def open_app(settings: Settings) -> App:
     store = make_store(settings.database)
     await store.open()
     clock.set(await store.now_ms())
-    artifacts = FileArtifacts(settings.artifacts)
+    artifacts = _artifacts(settings)
     inputs = LocalInputs(settings.storage)
     models = ModelCatalog(hub=HUB if settings.models.hub else None)
     providers = {name: make() for name, make in provider_makers(settings).items()}
@@ -155,7 +165,17 @@ async def open_app(settings: Settings) -> App:
             owner=reconciler,
         )
     )
-    queries = Queries(QueryPorts(store=store, artifacts=artifacts, providers=providers, clock=clock, offers=market))
+    queries = Queries(
+        QueryPorts(
+            store=store,
+            artifacts=artifacts,
+            providers=providers,
+            clock=clock,
+            offers=market,
+            link_s=settings.objects.link_seconds,
+        )
+    )
+    sender = GuardedSender(settings.webhooks.allowed_private_hosts)
     await _connect(reconciler, queries, store, providers)
     return App(
         settings=settings,
@@ -168,6 +188,30 @@ async def open_app(settings: Settings) -> App:
         queries=queries,
         reconciler=reconciler,
         catalogs=catalogs,
+        sender=sender,
+        courier=Courier(store, clock, sender, chance),
+    )
+
+
+def _artifacts(settings: Settings) -> Artifacts:
+    """The folder, or the bucket that is set instead. Raises ``Unusable``."""
+    if settings.artifacts_url is None:
+        return FileArtifacts(settings.artifacts)
+    try:
+        place = parse_place(settings.artifacts_url)
+    except ValueError as error:
+        raise Unusable(f"artifacts_url: {error}") from error
+    try:
+        from placet.adapters.artifacts.objects import ObjectArtifacts  # most servers have no bucket
+    except ImportError as error:
+        raise Unusable("artifacts_url needs libraries that are not here: pip install 'placet[objects]'") from error
+    return ObjectArtifacts(place, _access(settings))
+
+
+def _access(settings: Settings) -> Access:
+    asked = settings.objects
+    return Access(
+        endpoint=asked.endpoint, public_endpoint=asked.public_endpoint, region=asked.region, profile=asked.profile
     )
 
 
@@ -277,6 +321,7 @@ def _options(settings: Settings, ids: RandomIds) -> ReconcileOptions:
         owner_timeout_s=engine.lease_seconds,
         observe_every_s=engine.poll_seconds,
         exploration=settings.placement.exploration,
+        quote_wait_s=settings.engine.quote_wait_seconds,
         sweeps=Sweeps(rules=Rules(unknown=engine.delete_unrecorded)),
     )
 
@@ -386,6 +431,8 @@ async def _connected(settings: Settings) -> App:
         raise CannotServe("no space left on the disk of the database: free some in the data folder") from error
     except (StoreError, ValueError) as error:
         raise CannotServe(f"the database cannot be used: {error}") from error
+    except Unusable as error:
+        raise CannotServe(f"an object store cannot be used: {error}") from error
     except ProviderError as error:
         raise CannotServe(f"a provider cannot be used: {error}") from error
 
@@ -410,6 +457,7 @@ def _doors(app: App, closing: asyncio.Event) -> Doors:
         redelivering=Redelivering(app.store, app.clock, app.effects, app.providers, app.reconciler.touched),
         resolving=Resolving(app.store, app.clock, app.reconciler.touched),
         orphans=Orphans(app.store, app.clock, app.reconciler.sweep_now),
+        hooks=Hooks(app.store, app.clock, app.ids, app.sender, app.courier.hurry),
         store=app.store,
         clock=app.clock,
         ids=app.ids,

@@ -162,6 +162,11 @@ class EngineSettings(_Section):
     beat_seconds: Seconds = Field(2.0, description="Time between two signs of life in the store.")
     lease_seconds: Seconds = Field(15.0, description="Silence after which another server takes over.")
     quote_seconds: Seconds = Field(900.0, description="How long the quote of an estimate is valid.")
+    quote_wait_seconds: Seconds = Field(
+        86_400.0,
+        description="How long a workload that was submitted with a quote waits while nothing is offered within it; its "
+        "own `start_within_seconds` comes first.",
+    )
     delete_unrecorded: bool = Field(
         False,
         description="Delete what bears this deployment's mark at a provider and is recorded nowhere, after ten "
@@ -194,11 +199,40 @@ class LogSettings(_Section):
     format: Literal["auto", "text", "json"] = Field("auto", description="`auto`: text on a terminal, else JSON lines.")
 
 
+class ObjectSettings(_Section):
+    """How object stores are reached. Credentials come from where each cloud's own tools look for them."""
+
+    endpoint: str | None = Field(
+        None,
+        pattern=r"^https?://[^@/?#]+/?$",
+        description="Address of S3 where it is not Amazon's, such as `http://127.0.0.1:9000`; default: that of "
+        "`AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL` or the profile.",
+    )
+    public_endpoint: str | None = Field(
+        None,
+        pattern=r"^https?://[^@/?#]+/?$",
+        description="Its address for clients and machines, if that is another one; signed addresses name it.",
+    )
+    region: str | None = Field(None, description="Region of S3; default: that of `AWS_REGION` or the profile.")
+    profile: str | None = Field(None, description="Profile in `~/.aws` to take credentials from.")
+    link_seconds: int = Field(900, ge=10, le=604_800, description="How long a signed address of an output is valid.")
+
+
 class InputSettings(_Section):
     """Where inputs may come from."""
 
     allowed_private_hosts: tuple[str, ...] = Field(
         (), description="Host names or addresses from which http(s) inputs may be fetched although they are private."
+    )
+
+
+class WebhookSettings(_Section):
+    """Where messages about workloads may be sent."""
+
+    allowed_private_hosts: tuple[str, ...] = Field(
+        (),
+        description="Host names or addresses, with or without `:port`, to which messages may be sent although they are "
+        "private, speak plain http or listen on an unusual port.",
     )
 
 
@@ -323,6 +357,11 @@ class Settings(BaseSettings):
         description="Folder of outputs and sealed logs; default: `artifacts` in the data folder. Servers that share a "
         "database share this folder too.",
     )
+    artifacts_url: str | None = Field(
+        None,
+        description="Keep outputs and sealed logs in a bucket instead of that folder: `s3://BUCKET/PREFIX`, `gs://...` "
+        "or `az://ACCOUNT/CONTAINER/...`. Needs `pip install 'placet[objects]'`.",
+    )
     storage: dict[str, str] = Field(
         default_factory=dict,
         description="Aliases for `storage://ALIAS/...` inputs: a name and the absolute folder or URL it stands for.",
@@ -332,7 +371,9 @@ class Settings(BaseSettings):
     providers: ProvidersSettings = Field(default_factory=ProvidersSettings, description="")
     engine: EngineSettings = Field(default_factory=EngineSettings, description="")
     placement: PlacementSettings = Field(default_factory=PlacementSettings, description="")
+    objects: ObjectSettings = Field(default_factory=ObjectSettings, description="")
     inputs: InputSettings = Field(default_factory=InputSettings, description="")
+    webhooks: WebhookSettings = Field(default_factory=WebhookSettings, description="")
     models: ModelSettings = Field(default_factory=ModelSettings, description="")
     catalog: CatalogSettings = Field(default_factory=CatalogSettings, description="")
     log: LogSettings = Field(default_factory=LogSettings, description="")

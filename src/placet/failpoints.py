@@ -60,9 +60,13 @@ class Point(StrEnum):
     ANSWER = "answer"
     # Effects at the artifact store
     ADOPT = "adopt"
+    OUTPUT_MANIFEST = "output-manifest"
     KEEP_LOG = "keep-log"
     ARTIFACT_PART = "artifact-part"
     ARTIFACT_NAME = "artifact-name"
+    # Messages to webhooks
+    HOOK = "hook"
+    HOOK_SENT = "hook-sent"
 
 
 def workload_point(state: str) -> str:

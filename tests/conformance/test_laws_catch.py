@@ -12,7 +12,7 @@ from placet.adapters.ambient import SystemClock
 from placet.adapters.providers.simulated import SimulatedOptions, SimulatedProvider
 from placet.adapters.providers.simulated.behaviour import Machine
 from placet.adapters.providers.simulated.offers import Row
-from placet.domain.allocations import ContractCard, Handle, Launch, LogChunk, Observation, Phase
+from placet.domain.allocations import ContractCard, FoundOutput, Handle, Launch, LogChunk, Observation, Phase
 from placet.domain.errors import InvalidRequest, NoCapacity, OutcomeUnknown, ProviderError, RateLimited, Unavailable
 from placet.domain.failures import Cause
 from placet.domain.offers import Offer
@@ -320,6 +320,13 @@ class LogsOrElse(SimulatedProvider):
             raise KeyError(handle.key)
         async for chunk in super().logs(handle, stream, offset):
             yield chunk
+
+
+@breaks("outputs-are-what-was-announced")
+class OtherBytes(SimulatedProvider):
+    async def read_output(self, handle: Handle, found: FoundOutput, offset: int) -> AsyncIterator[bytes]:
+        async for piece in super().read_output(handle, found, 0):
+            yield piece
 
 
 # It is about our own table of causes, which no adapter can break.

@@ -10,7 +10,7 @@ from placet.domain.allocations import Launch
 from placet.domain.spec import Runtime, RuntimeKind, Spec
 from placet.ports.provider import Provider
 from placet.testing.conformance.provider import Behaviour, Listener, ProviderBench, ProviderContract
-from tests.support.local import LocalWorld, alive, launch_of, process_spec, resources, shell
+from tests.support.local import LocalWorld, alive, launch_of, outputs, process_spec, resources, shell
 
 
 class LocalBench(ProviderBench):
@@ -35,6 +35,8 @@ class LocalBench(ProviderBench):
                 spec = shell(begin + "sleep 600 & wait")
             case Behaviour.TALK:
                 spec = shell(begin + "printf 'one\\ntwo\\nthree\\n'")
+            case Behaviour.WRITE:
+                spec = shell(begin + "printf 'one\\ntwo\\nthree\\n' > told.txt", outputs=outputs(told="told.txt"))
             case Behaviour.MISSING:
                 spec = process_spec("/no/such/program")
         return launch_of(spec, key)

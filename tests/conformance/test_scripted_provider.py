@@ -1,13 +1,15 @@
 """The scripted provider, on which tests of the engine rest, keeps the laws of a provider."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
 from placet.adapters.ambient import SystemClock
-from placet.domain.allocations import Launch, Phase
+from placet.domain.allocations import FoundOutput, Launch, Phase
 from placet.domain.failures import Cause
 from placet.domain.offers import Offer
 from placet.ports.provider import Provider
@@ -38,7 +40,16 @@ class Priced(ScriptedProvider):
 class ScriptedBench(ProviderBench):
     """The place is the provider itself: every connection is to the same one, and what it did is open to see."""
 
-    def __init__(self) -> None:
+    def __init__(self, told: Path) -> None:
+        told.write_bytes(self.talk)
+        found = FoundOutput(
+            name="told",
+            path="told.txt",
+            size_bytes=len(self.talk),
+            sha256=hashlib.sha256(self.talk).hexdigest(),
+            location=str(told),
+        )
+        self._writes = Script(outputs=(found,))
         self._scripts: dict[str, Script] = {}
         self._place = Priced(SystemClock(), lambda launch: self._scripts[launch.key])
 
@@ -51,7 +62,7 @@ class ScriptedBench(ProviderBench):
         return self._place
 
     def launch(self, behaviour: Behaviour, key: str) -> Launch:
-        return self._playing(PLAYED[behaviour], key)
+        return self._playing(self._writes if behaviour is Behaviour.WRITE else PLAYED[behaviour], key)
 
     def impossible(self, key: str) -> Launch:
         return self._playing(Script(invalid=True), key)
@@ -76,5 +87,5 @@ class ScriptedBench(ProviderBench):
 
 class TestScripted(ProviderContract):
     @pytest.fixture
-    def bench(self) -> ProviderBench:
-        return ScriptedBench()
+    def bench(self, tmp_path: Path) -> ProviderBench:
+        return ScriptedBench(tmp_path / "told.txt")

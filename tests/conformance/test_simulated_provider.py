@@ -16,7 +16,7 @@ from placet.domain.spec import Runtime, RuntimeKind, Spec
 from placet.domain.values import evolve
 from placet.ports.provider import Provider
 from placet.testing.conformance.provider import Behaviour, Fault, Listener, ProviderBench, ProviderContract
-from tests.support.local import launch_of, resources
+from tests.support.local import launch_of, outputs, resources
 
 PROCESS = Runtime(kind=RuntimeKind.PROCESS, command=("work",))
 CPU = Offer(id="simulated-eu-cpu", provider="simulated", price_usd_per_hour=Decimal("0.24"))
@@ -50,7 +50,8 @@ class SimulatedBench(ProviderBench):
         return await self._connected(evolve(self._options, rows=(*self._options.rows, free)), listener)
 
     def _playing(self, what: str, key: str) -> Launch:
-        launch = evolve(launch_of(Spec(runtime=PROCESS), key), offer=CPU)
+        told = outputs(told="told.txt") if what == Behaviour.WRITE else ()
+        launch = evolve(launch_of(Spec(runtime=PROCESS, outputs=told), key), offer=CPU)
         played = SimulatedProvider(self._options, SystemClock()).rehearsed(launch, what)
         assert played is not None, f"{what} cannot be played"
         return played

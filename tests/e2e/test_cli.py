@@ -323,7 +323,7 @@ def test_a_word_outside_a_closed_list_is_told_the_list(
 
 ENDED = ("show", "logs", "events", "account", "explain", "result", "redeliver", "wait")
 OF_A_WORKLOAD = (*ENDED, "cancel", "retry", "resolve")
-NEEDED = dict.fromkeys((*OF_A_WORKLOAD, "validate", "create", "revoke", "get", "test"), "x") | {"init": "-"}
+NEEDED = dict.fromkeys((*OF_A_WORKLOAD, "validate", "create", "revoke", "get", "link", "test"), "x") | {"init": "-"}
 
 
 @pytest.mark.parametrize("command", EVERY_COMMAND, ids=" ".join)

@@ -1,6 +1,7 @@
 """What runs and is recorded nowhere: shown with what it burns, left alone, deleted when somebody asks, with proof."""
 
 import shutil
+from decimal import Decimal
 from pathlib import Path
 
 from tests.support.served import Served, served
@@ -35,7 +36,10 @@ def test_a_restored_database_shows_what_it_never_heard_of(tmp_path: Path) -> Non
         (orphan,) = page["items"]  # type: ignore[misc]  # a list, by the contract
         assert (orphan["reason"], orphan["state"], orphan["proof"]) == ("no_record", "listed", "")
         assert lost.removeprefix("wl_") in orphan["key"]
-        assert page["unpriced"] == 1  # this machine says nothing of what one of its programs costs
+        # what a program of this machine costs is known where nothing is recorded of it, too
+        assert page["unpriced"] == 0
+        assert orphan["price_usd_per_hour"] == page["burn_usd_per_hour"]
+        assert Decimal(str(page["burn_usd_per_hour"])) == Decimal(PRICE["price_per_hour"])
         assert program.exists()
         path = f"/v1/orphans/{orphan['id']}/delete"
         assert server.http.post(path).status_code == 202

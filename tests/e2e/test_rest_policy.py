@@ -65,7 +65,8 @@ def test_a_value_that_fits_nothing_is_refused_with_what_to_do(server: Served, do
 
 
 def path_of(door: Door, workload_id: str) -> str:
-    return door.path.replace("{path:path}", "x").format(workload_id=workload_id, token_id="0" * 16, orphan_id="or_0")
+    absent = {"token_id": "0" * 16, "orphan_id": "or_0", "webhook_id": "wh_0", "message_id": "msg_0"}
+    return door.path.replace("{path:path}", "x").format(workload_id=workload_id, **absent)
 
 
 def ask(server: Served, door: Door, token: str | None, workload_id: str = SOMEBODY_ELSES) -> httpx.Response:

@@ -2,16 +2,18 @@
 
 import hashlib
 import subprocess
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 from placet.adapters.ambient import SystemClock
 from placet.adapters.artifacts.files import FileArtifacts
 from placet.domain.account import Advice, Question, Truth
-from placet.domain.allocations import FoundOutput
+from placet.domain.allocations import FoundOutput, Handle
+from placet.domain.errors import Unavailable
 from placet.domain.failures import Cause
 from placet.domain.records import EventKind, Record
 from placet.domain.spec import Constraints, Output, Spec
@@ -19,7 +21,7 @@ from placet.domain.states import AttemptState, DeliveryState, WorkloadState
 from placet.engine import delivering, draft
 from placet.engine.effects import Effects
 from placet.engine.redelivering import NotDelivered, NothingToDeliver, Redelivered, Redelivering
-from placet.testing.scripted import Script
+from placet.testing.scripted import Script, ScriptedProvider
 from tests.support.missing import missing
 from tests.support.worlds import TENANT, ControlPlane, always, control_plane, process
 
@@ -64,7 +66,7 @@ async def until_waiting(plane: ControlPlane, workload_id: str) -> Record:
 async def test_a_full_disk_delays_the_delivery(
     tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delivering, "SPACE_AGAIN_MS", 50)
+    monkeypatch.setattr(delivering, "AGAIN_MS", 50)
     found = computed(tmp_path)
     artifacts = FileArtifacts(small_disk / "artifacts")
     async with control_plane(tmp_path, always(Script(outputs=(found,))), artifacts=artifacts) as plane:
@@ -81,8 +83,8 @@ async def test_a_full_disk_delays_the_delivery(
 async def test_what_finds_no_room_to_the_end_is_kept(
     tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delivering, "SPACE_AGAIN_MS", 20)
-    monkeypatch.setattr(delivering, "SPACE_WAIT_MS", 100)
+    monkeypatch.setattr(delivering, "AGAIN_MS", 20)
+    monkeypatch.setattr(delivering, "WAIT_MS", 100)
     artifacts = FileArtifacts(small_disk / "artifacts")
     found = computed(tmp_path)
     async with control_plane(tmp_path, always(Script(outputs=(found,))), artifacts=artifacts) as plane:
@@ -170,8 +172,8 @@ async def test_a_collection_that_ends_is_delivered(tmp_path: Path) -> None:
 async def test_what_was_kept_is_delivered_later_and_nothing_is_run_again(
     tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delivering, "SPACE_AGAIN_MS", 20)
-    monkeypatch.setattr(delivering, "SPACE_WAIT_MS", 100)
+    monkeypatch.setattr(delivering, "AGAIN_MS", 20)
+    monkeypatch.setattr(delivering, "WAIT_MS", 100)
     artifacts = FileArtifacts(small_disk / "artifacts")
     async with control_plane(tmp_path, always(Script(outputs=(computed(tmp_path),))), artifacts=artifacts) as plane:
         providers = {plane.provider.name: plane.provider}
@@ -206,3 +208,53 @@ async def test_what_was_kept_is_delivered_later_and_nothing_is_run_again(
         assert not again.changed
         assert await redelivering.redeliver("somebody else", workload_id, "token:2") is None
         assert plane.provider.ran == [(workload_id, 1)]
+
+
+class Remote(ScriptedProvider):
+    """What it collected is no file of this machine: it must be read through it, and fails as told."""
+
+    fails: ClassVar[list[Exception]] = []
+    reads = 0
+
+    async def read_output(self, handle: Handle, found: FoundOutput, offset: int) -> AsyncIterator[bytes]:
+        self.reads += 1
+        async for piece in super().read_output(handle, found, offset):
+            yield piece[: SIZE // 2]
+            if self.fails:
+                raise self.fails.pop()
+            yield piece[SIZE // 2 :]
+
+
+def remote(script: Script, *fails: Exception) -> Remote:
+    provider = Remote(SystemClock(), always(script))
+    provider.card = replace(provider.card, outputs_are_files=False)
+    provider.fails = list(fails)
+    return provider
+
+
+async def test_outputs_elsewhere_are_read_through_their_provider_and_a_break_is_waited_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivering, "AGAIN_MS", 20)
+    provider = remote(Script(outputs=(computed(tmp_path),)), Unavailable("the connection broke"))
+    async with control_plane(tmp_path, always(Script()), provider=provider) as plane:
+        workload_id = await plane.submit(with_output())
+        record = await plane.finished(workload_id)
+        assert (record.workload.state, record.workload.delivery) == (W.SUCCEEDED, DeliveryState.COMPLETE)
+        assert provider.reads == 2
+        (artifact,) = await plane.store.artifacts(workload_id)
+        data = b"".join([piece async for piece in FileArtifacts(tmp_path / "artifacts").read(artifact.location)])
+        assert hashlib.sha256(data).hexdigest() == artifact.sha256
+
+
+async def test_bytes_that_are_not_what_was_announced_are_not_delivered(tmp_path: Path) -> None:
+    found = replace(computed(tmp_path), sha256="0" * 64)
+    async with control_plane(tmp_path, always(Script()), provider=remote(Script(outputs=(found,)))) as plane:
+        workload_id = await plane.submit(with_output())
+        record = await plane.finished(workload_id)
+        assert (record.workload.state, record.workload.compute_done) == (W.FAILED, True)
+        assert record.workload.failure is not None
+        assert record.workload.failure.cause is Cause.DELIVERY
+        assert "not those that were announced" in record.workload.failure.message
+        kept = [file for file in (tmp_path / "artifacts").rglob("*") if file.is_file()]
+        assert kept == [], "nothing half or wrong is kept"

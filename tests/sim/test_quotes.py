@@ -20,6 +20,7 @@ from placet.engine.facts import Situation, World
 from placet.engine.intake import Estimate, Refused, Submission, Submitted
 from placet.stages.explaining import replay
 from placet.testing.scripted import Script, ScriptedProvider
+from tests.support.values import NOW_MS, WORKLOAD
 from tests.support.worlds import TENANT, ControlPlane, always, process, start
 
 pytestmark = pytest.mark.anyio
@@ -168,10 +169,117 @@ def used_up(provider: Priced, record: Record) -> Workload:
     )
     workload = decide(Situation(record=record, world=world)).record.workload
     assert workload.failure is not None
-    assert workload.failure.cause is Cause.NO_OFFER
+    assert workload.failure.cause is Cause.QUOTE_EXCEEDED
+    assert workload.failure.message.startswith("its quote is used up: one more run may cost ")
     assert "of the quote of" in workload.failure.message
     assert "$0.00 is left" in workload.failure.message
     return workload
+
+
+def seen(record: Record, at_ms: int, *, price: str, state: Availability = Availability.UNKNOWN,
+         spec: Spec = DEAR, hands_off: str = "", wait_s: float = 86_400.0) -> Workload:  # fmt: skip
+    """What becomes of a waiting workload at one look, when its only offer has this price."""
+    offer = Offer(id="only", provider="scripted", region="here", runtimes=("process", "container", "python"),
+                  price_usd_per_hour=Decimal(price), availability=state, cpu_cores=Decimal(8),
+                  memory_bytes=2**34, startup_s=Decimal(60))  # fmt: skip
+    world = World(
+        now_ms=at_ms,
+        deployment="d",
+        worker="w1",
+        offers=lambda: OfferTable.of([offer]),
+        places=frozenset({("scripted", "here")}),
+        cards={"scripted": ScriptedProvider(SystemClock(), always(Script())).card},
+        quote_wait_s=wait_s,
+        hands_off=hands_off,
+    )
+    record = replace(record, workload=replace(record.workload, spec=spec))
+    return decide(Situation(record=record, world=world)).record.workload
+
+
+HOUR_MS, DAY_MS = 3_600_000, 86_400_000
+QUOTED = Record(
+    workload=replace(WORKLOAD, spec=DEAR, quoted_usd=Decimal("2.5"), created_ms=NOW_MS), attempts=(), intents=()
+)
+
+
+def waiting_since(record: Record, at_ms: int, spec: Spec = DEAR) -> Record:
+    return replace(record, workload=seen(record, at_ms, price="5", spec=spec))
+
+
+def test_the_wait_for_a_price_within_the_quote_ends_and_tells_both_prices() -> None:
+    waiting = waiting_since(QUOTED, NOW_MS)
+    assert waiting.workload.state is WorkloadState.WAITING
+    assert waiting.workload.wait_for == "capacity"  # so that whatever changes at a provider wakes it
+    assert "it waits for a lower price until " in waiting.workload.reason
+    for at_ms in (NOW_MS + HOUR_MS, NOW_MS + DAY_MS - 1):
+        still = seen(waiting, at_ms, price="5")
+        assert (still.state, still.reason) == (WorkloadState.WAITING, waiting.workload.reason)
+        assert at_ms < (still.wake_ms or 0) <= NOW_MS + DAY_MS
+    ended = seen(waiting, NOW_MS + DAY_MS, price="5")
+    assert ended.state is WorkloadState.EXPIRED
+    assert ended.failure is not None
+    assert ended.failure.cause is Cause.QUOTE_EXCEEDED
+    assert ended.failure.message == (
+        "it has waited as long as it may: one more run may cost $5.00, of the quote of $2.50 $2.50 is left; "
+        "the cheapest is only at $5.00/h"
+    )
+    assert dict(ended.failure.evidence) == {
+        "quoted_usd": "2.5", "quote_left_usd": "2.5", "offer": "only", "price_usd_per_hour": "5", "run_usd": "5"
+    }  # fmt: skip
+    assert "placet estimate" in ended.failure.meaning.fix
+
+
+def test_what_is_within_the_quote_and_taken_is_waited_for_as_by_anybody() -> None:
+    waiting = waiting_since(QUOTED, NOW_MS)
+    full = seen(waiting, NOW_MS + 3 * DAY_MS, price="2", state=Availability.FULL)
+    assert (full.state, full.reason) == (WorkloadState.WAITING, "only: the provider has none free")
+    assert seen(waiting, NOW_MS + 3 * DAY_MS, price="2").state is WorkloadState.PLACING
+
+
+def test_who_has_no_quote_is_not_ended_for_a_price() -> None:
+    unquoted = replace(QUOTED, workload=replace(QUOTED.workload, quoted_usd=None))
+    assert seen(unquoted, NOW_MS, price="500").state is WorkloadState.PLACING
+
+
+@pytest.mark.parametrize(("wait_s", "start_within_s", "end_s"), [(60.0, None, 60), (60.0, "600", 600), (9e9, "30", 30)])
+def test_the_wait_is_as_long_as_the_start_bound_of_the_spec_or_the_setting(
+    wait_s: float, start_within_s: str | None, end_s: int
+) -> None:
+    bound = None if start_within_s is None else Decimal(start_within_s)
+    spec = replace(DEAR, constraints=replace(DEAR.constraints, start_within_s=bound))
+    waiting = waiting_since(QUOTED, NOW_MS, spec)
+    before = seen(waiting, NOW_MS + end_s * 1000 - 1, price="5", spec=spec, wait_s=wait_s)
+    after = seen(waiting, NOW_MS + end_s * 1000, price="5", spec=spec, wait_s=wait_s)
+    assert (before.state, after.state) == (WorkloadState.WAITING, WorkloadState.EXPIRED)
+
+
+def test_while_the_clock_is_not_trusted_nothing_ends_by_it_and_nothing_spins() -> None:
+    waiting = waiting_since(QUOTED, NOW_MS)
+    late = seen(waiting, NOW_MS + 2 * DAY_MS, price="5", hands_off="the clock jumped")
+    assert late.state is WorkloadState.WAITING
+    assert (late.wake_ms or 0) >= NOW_MS + 2 * DAY_MS + 1000
+
+
+def test_a_deadline_that_comes_first_ends_it_with_the_same_code() -> None:
+    deadline_ms = NOW_MS + 2 * HOUR_MS
+    spec = replace(DEAR, constraints=replace(DEAR.constraints, deadline_ms=deadline_ms))
+    waiting = waiting_since(QUOTED, NOW_MS, spec)
+    assert "until 2" in waiting.workload.reason
+    assert seen(waiting, deadline_ms - 60_000, price="5", spec=spec).state is WorkloadState.WAITING
+    late = seen(waiting, deadline_ms - 59_999, price="5", spec=spec)
+    assert late.state is WorkloadState.EXPIRED
+    assert late.failure is not None
+    assert late.failure.cause is Cause.QUOTE_EXCEEDED
+    assert late.failure.message.startswith(
+        "its deadline came before a price within its quote: one more run may cost $5"
+    )
+    passed = seen(waiting, deadline_ms, price="5", spec=spec)
+    assert passed.failure is not None
+    assert passed.failure.cause is Cause.DEADLINE
+    assert "while it waited: one more run may cost $5.00" in passed.failure.message
+    cheap_and_late = seen(waiting, deadline_ms - 59_999, price="2", spec=spec)
+    assert cheap_and_late.failure is not None
+    assert cheap_and_late.failure.cause is Cause.NO_OFFER
 
 
 RETRIED = replace(DEAR, retry=RetryPolicy(backoff_s=Decimal("0.01")))

@@ -99,6 +99,8 @@ ELSEWHERE: Mapping[str, str] = {
     intent_point(IntentVerb.RELEASE): "a release is repeated until it is proven and has no intent",
     Point.PERMIT_REFUSAL: "takes a cancel between a submit and its permit: tests/sim/test_engine.py",
     Point.ORPHANS: "takes a provider that lists what nobody owns: tests/e2e/test_orphans.py",
+    Point.HOOK: "takes a webhook: tests/e2e/test_webhooks.py",
+    Point.HOOK_SENT: "takes a webhook: tests/e2e/test_webhooks.py",
     Point.SWEEP: "takes a create that lands after its attempt was given up: tests/e2e/test_orphans.py",
     "runner.record.ready.json": "takes a package index: tests/e2e/test_supervisor_python.py",
     "runner.environment": "takes a package index: tests/e2e/test_supervisor_python.py",

@@ -152,9 +152,10 @@ async def control_plane(
     slots: int = 1000,
     artifacts: FileArtifacts | None = None,
     offers: Callable[[], Sequence[Offer]] | None = None,
+    provider: ScriptedProvider | None = None,
 ) -> AsyncIterator[ControlPlane]:
     """A control plane that is shut down properly at the end."""
-    provider = ScriptedProvider(SystemClock(), script, slots=slots, offers=offers)
+    provider = provider or ScriptedProvider(SystemClock(), script, slots=slots, offers=offers)
     plane = await start(f"sqlite:///{folder / 'placet.db'}", folder, provider, artifacts=artifacts)
     try:
         yield plane

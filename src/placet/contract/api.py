@@ -134,7 +134,11 @@ class AttemptView(View):
     signal: int | None = None
     computed: bool = False
     failure: FailureView | None = None
-    cost_usd: str = "0"
+    cost_usd: str = Field(default="0", description="What it cost; while it is not over, so far.")
+    price_usd_per_hour: str | None = Field(
+        default=None, description="As its provider says of it; where that says nothing, as it was offered."
+    )
+    live_ms: int | None = Field(default=None, description="While it is not over: how long ago it was submitted.")
     cost_at_most: bool = Field(
         default=False, description="Nobody knows when it ended; `cost_usd` is the most it may have cost."
     )

@@ -140,14 +140,14 @@ def duplicates(policy: WhenUnknown, most_usd: Decimal | None) -> Iterator[Found]
     allowed = policy is WhenUnknown.MAY_DUPLICATE
     if allowed and most_usd is None:
         yield _contradiction(
-            ("when_unknown",),
+            ("retry", "when_unknown"),
             "`may_duplicate` without a limit of its cost",
             "an attempt that is given up while nobody can tell whether it runs may go on costing",
             "add `duplicate_cost: $2`, or as much as may be spent twice",
         )
     if not allowed and most_usd is not None:
         yield _contradiction(
-            ("duplicate_cost",),
+            ("retry", "duplicate_cost"),
             f"a cost of duplicates where the policy is `{policy}`",
             "nothing is run twice under that policy",
             "remove it, or set `when_unknown: may_duplicate`",

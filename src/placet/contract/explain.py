@@ -22,8 +22,15 @@ _BOUNDS = {"greater_than_equal": "at least", "less_than_equal": "at most"}
 
 def explain(error: ValidationError, tree: object) -> Iterator[Found]:
     """Every mistake of one validation, with paths from the top of the document."""
-    for detail in error.errors(include_url=False):
+    details = error.errors(include_url=False)
+    for detail in details:
+        if detail["type"] == "too_short" and any(_lies_within(other["loc"], detail["loc"]) for other in details):
+            continue  # only what is right is counted, and what is wrong in the list is told
         yield from _explained(detail, tree)
+
+
+def _lies_within(inner: Path, outer: Path) -> bool:
+    return len(inner) > len(outer) and inner[: len(outer)] == outer
 
 
 def _explained(detail: ErrorDetails, tree: object) -> Iterator[Found]:
@@ -115,8 +122,14 @@ def _unknown(path: Path, tree: object) -> Found:
         path=path,
         what=f"there is no field `{name[:80]}` {where}",
         why="a misspelt requirement must not be ignored silently",
-        fix=f"did you mean `{meant}`?" if meant else "remove it; `placet schema` lists all fields",
+        fix=_meant(name, meant, parent) if meant else "remove it; `placet schema` lists all fields",
     )
+
+
+def _meant(name: str, meant: str, parent: Path) -> str:
+    """The field that was probably meant; one of the same name elsewhere is told with its place."""
+    elsewhere = f" at the top of the spec, not in `{dotted(parent)}`" if parent and meant == name else ""
+    return f"did you mean `{meant}`{elsewhere}?"
 
 
 def _options(expected: str) -> list[str]:

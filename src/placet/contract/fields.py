@@ -106,6 +106,10 @@ def _disk(value: object) -> int:
     return _quantity(value, parse_bytes, noun="an amount of disk", example="24, 24GB or 24GiB", least=least)
 
 
+def _volume_size(value: object) -> int:
+    return _quantity(value, parse_bytes, noun="the size of a volume", example="24, 24GB or 24GiB")
+
+
 def _size(value: object) -> int:
     return _quantity(value, parse_bytes, noun="a size", example="24, 24GB or 24GiB", positive=False)
 
@@ -414,6 +418,7 @@ _KEY = r"[\x20-\x7e]{1,255}"
 Memory = Annotated[int, *_kind(_memory, _MEMORY_SCHEMA)]
 MainMemory = Annotated[int, *_kind(_main_memory, _MAIN_MEMORY_SCHEMA)]
 Disk = Annotated[int, *_kind(_disk, _DISK_SCHEMA)]
+VolumeSize = Annotated[int, *_kind(_volume_size, _MEMORY_SCHEMA)]
 Size = Annotated[int, *_kind(_size, _number_or_text("GB (10**9 bytes)", _MEMORY_TEXT, 24, "24GB", "24GiB", zero=True))]
 Sized = Annotated[
     int,

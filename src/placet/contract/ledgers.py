@@ -4,7 +4,8 @@ from placet.contract.api import View
 
 
 class EntryView(View):
-    """One attempt. `spent_usd` is useful, overhead, wasted and running, `reserved_usd` what was set aside for it."""
+    """One attempt. `spent_usd` is useful, overhead, wasted and running, `reserved_usd` what was set aside for it.
+    `orphan_usd` is the part of the waste that was charged for what was found when the attempt was over."""
 
     workload_id: str
     attempt: int
@@ -18,6 +19,7 @@ class EntryView(View):
     running_usd: str
     reason: str = ""
     after_stop_usd: str
+    orphan_usd: str = "0"
     at_most: bool = False
     open: bool = False
     simulated: bool = False

@@ -71,6 +71,7 @@ class CardView(View):
     logs_offsets: bool
     logs_kept_s: int | None = Field(default=None, description="Absent: until released.")
     log_streams: list[str]
+    outputs_are_files: bool = Field(description="Outputs are files on the server's machine, taken over without a copy.")
     runtimes: list[str]
     notes: list[str]
 

@@ -346,10 +346,7 @@ class Retry(Part):
 
     @model_validator(mode="after")
     def consistent(self) -> "Retry":
-        refuse_all(
-            checks.backoff(self.backoff_seconds, self.backoff_maximum_seconds),
-            checks.duplicates(self.when_unknown, self.duplicate_cost),
-        )
+        refuse_all(checks.backoff(self.backoff_seconds, self.backoff_maximum_seconds))
         return self
 
 
@@ -362,7 +359,9 @@ class Volume(Part):
 
     name: fields.Name = Field(description="Its name.", json_schema_extra=STRICT)
     path: fields.AbsolutePath = Field(description="Where the program finds it.", json_schema_extra=BEHAVIOUR)
-    size_gb: fields.Memory | None = Field(default=None, description="At least this large.", json_schema_extra=STRICT)
+    size_gb: fields.VolumeSize | None = Field(
+        default=None, description="At least this large.", json_schema_extra=STRICT
+    )
 
 
 Environment = Annotated[dict[fields.VariableName, fields.Text], Field(max_length=limits.KEYS_PER_MAP_MAX)]
@@ -458,6 +457,7 @@ class SpecDocument(Part):
             checks.places("volumes", [held.path for held in self.volumes]),
             checks.variables(self.environment, self.secrets),
             checks.once(self.repeat, self.retry.attempts, self.retry.by_class, self.constraints.capacity_types),
+            checks.duplicates(self.retry.when_unknown, self.retry.duplicate_cost),
             checks.doubled(self.repeat, self.retry.when_unknown, self.constraints.maximum_runtime_seconds),
             checks.request_id(self.metadata),
             checks.grace(self.stop_grace_seconds),

@@ -78,7 +78,10 @@ class Handle:
 
 @dataclass(frozen=True, kw_only=True)
 class FoundOutput:
-    """One collected file: where its bytes are now, and their digest."""
+    """One collected file: where its bytes are now, and their digest.
+
+    ``location`` is a path on the server's machine where the provider's card says so, else its provider's own word.
+    """
 
     name: str
     path: str
@@ -171,6 +174,7 @@ class Verb(StrEnum):
     RELEASE = "release"
     OWNED = "owned"
     LOGS = "logs"
+    OUTPUT = "output"
 
 
 class ErrorKind(StrEnum):
@@ -269,7 +273,8 @@ class ContractCard:
     ``preempt_notice_s`` (``None``: none is promised), ``time_to_live`` (it can be told to delete a thing by itself),
     ``price_echo``, ``error_table`` (the first rule that fits counts, see ``error_kind``), ``two_phase_create``
     (something can be made without being begun), ``logs``, and ``simulated`` (nothing of it is real).
-    ``bills_until_release``: what has ended goes on costing until it is deleted.
+    ``bills_until_release``: what has ended goes on costing until it is deleted. ``outputs_are_files``: what was
+    collected lies in files on the server's machine, and the engine may take them over instead of reading them.
     """
 
     identity: str
@@ -299,6 +304,7 @@ class ContractCard:
     logs: LogKeeping = field(default_factory=LogKeeping)
     simulated: bool = False
     bills_until_release: bool = False
+    outputs_are_files: bool = False
 
     def phase(self, native: str) -> Phase:
         """Our phase for the provider's word; a word that is not listed is ``UNKNOWN``."""

@@ -66,6 +66,7 @@ class Cause(StrEnum):
 
     NO_CAPACITY = "no_capacity"
     NO_OFFER = "no_offer"
+    QUOTE_EXCEEDED = "quote_exceeded"
     QUOTA = "quota_exceeded"
     AUTH = "credentials_refused"
     PROVIDER_ERROR = "provider_error"
@@ -131,6 +132,14 @@ MEANINGS: Mapping[Cause, CauseMeaning] = {
         _M.NO,
         _W.NOWHERE,
         "relax the requirement that no offer meets; `placet offers` lists what exists",
+    ),
+    Cause.QUOTE_EXCEEDED: _meaning(
+        _C.POLICY,
+        _F.NOBODY,
+        _R.POINTLESS,
+        _M.NO,
+        _W.NOWHERE,
+        "the world has moved beyond the quote: ask again with `placet estimate`, and submit with the new quote or none",
     ),
     Cause.QUOTA: _meaning(
         _C.QUOTA, _F.INFRASTRUCTURE, _R.SAFE, _M.NO, _W.OTHER_PLACE, "raise the quota or allow another provider"

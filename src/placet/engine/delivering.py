@@ -11,9 +11,9 @@ from placet.engine.rhythm import observe_due
 from placet.stages import tracking
 from placet.stages.delivery import deliver, state_of
 
-# On a full disk delivery is tried again this often, for so long after the outputs were collected.
-SPACE_AGAIN_MS = 5 * SECOND_MS
-SPACE_WAIT_MS = 1800 * SECOND_MS
+# What passes, such as a full disk, is tried again this often, for so long after the outputs were collected.
+AGAIN_MS = 5 * SECOND_MS
+WAIT_MS = 1800 * SECOND_MS
 
 
 def outputs_absent(draft: Draft, attempt: Attempt, world: World, read_ms: int) -> None:
@@ -29,13 +29,13 @@ def outputs_absent(draft: Draft, attempt: Attempt, world: World, read_ms: int) -
 
 
 def note_delivered(draft: Draft, delivered: Delivered) -> None:
-    """What became of moving the outputs; a full disk is waited out."""
+    """What became of moving the outputs; what may pass, such as a full disk, is waited out."""
     attempt = draft.attempt
     if draft.workload.final or attempt is None:
         return
     collected_ms = attempt.finished_ms or draft.now_ms
-    if delivered.no_space and delivered.problem and draft.now_ms - collected_ms < SPACE_WAIT_MS:
-        draft.obstructed(delivered.problem, draft.now_ms + SPACE_AGAIN_MS)
+    if delivered.may_pass and delivered.problem and draft.now_ms - collected_ms < WAIT_MS:
+        draft.obstructed(delivered.problem, draft.now_ms + AGAIN_MS)
         return
     draft.delivered = delivered.artifacts
     draft.delivery_problem = delivered.problem

@@ -1,7 +1,8 @@
 """What a decision asked for, done through the ports; each effect comes back as facts. It changes no state itself."""
 
 import errno
-import os
+import hashlib
+import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
@@ -28,7 +29,7 @@ from placet.engine.facts import (
 from placet.engine.pacing import Turns
 from placet.failpoints import Point, passing
 from placet.ports.ambient import Clock
-from placet.ports.artifacts import Artifacts
+from placet.ports.artifacts import STORED, Artifacts
 from placet.ports.provider import Provider
 
 # The errors of a disk, or of a person's share of it, that takes no more.
@@ -37,6 +38,12 @@ NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 # A create that does not leave so soon after its intent does not leave at all: its worker stood still, and whoever has
 # taken over counts from then on how late it may take effect. Shorter than the time after which workers take over.
 SEND_WITHIN_MS = 4_000
+
+# No room on a disk, or no answer of an object store.
+PASSING_TROUBLE = (errno.ENOSPC, errno.EDQUOT, errno.EAGAIN)
+
+# Beside the outputs of an attempt: what they are, with sizes and digests. Outputs are in a folder of their own.
+MANIFEST = "manifest.json"
 
 
 class Effects:
@@ -145,10 +152,7 @@ class Effects:
                 location = self._artifacts.location(
                     workload.tenant, workload.id, attempt.epoch, f"outputs/{output.path}"
                 )
-                adopting = self._artifacts.adopt(
-                    location, output.location, size_bytes=output.size_bytes, sha256=output.sha256
-                )
-                await passing(Point.ADOPT, adopting)
+                await self._take_over(location, attempt, output)
                 artifacts.append(
                     Artifact(
                         workload_id=workload.id,
@@ -162,10 +166,39 @@ class Effects:
                         created_ms=self._clock.now_ms(),
                     )
                 )
-        except (OSError, ValueError) as error:
-            no_space = isinstance(error, OSError) and error.errno in NO_SPACE
-            return Delivered(epoch=attempt.epoch, problem=f"{_said(error)}; {_still_at(found)}", no_space=no_space)
+            await self._commit(workload, attempt, artifacts)
+        except (OSError, ValueError, ProviderError) as error:
+            may_pass = isinstance(error, Unavailable) or getattr(error, "errno", None) in PASSING_TROUBLE
+            return Delivered(epoch=attempt.epoch, problem=f"{_said(error)}; {_still_at(found)}", may_pass=may_pass)
         return Delivered(epoch=attempt.epoch, artifacts=tuple(artifacts))
+
+    async def _take_over(self, location: str, attempt: Attempt, output: FoundOutput) -> None:
+        """One output becomes an artifact: as the file it is, or read through its provider, checked before it counts."""
+        provider = self._providers[attempt.provider]
+        if provider.card.outputs_are_files or output.location.startswith(STORED):
+            adopting = self._artifacts.adopt(
+                location, output.location, size_bytes=output.size_bytes, sha256=output.sha256
+            )
+            await passing(Point.ADOPT, adopting)
+            return
+        kept = await self._artifacts.stat(location)
+        if kept is not None and kept.size_bytes == output.size_bytes and kept.sha256 in (None, output.sha256):
+            return
+        if attempt.handle is None:
+            raise FileNotFoundError(f"nobody knows where {output.path} is")
+        async with self.call(attempt.provider, Verb.OUTPUT):
+            pieces = provider.read_output(attempt.handle, output, 0)
+            await passing(Point.ADOPT, self._artifacts.write(location, _as_announced(pieces, output)))
+
+    async def _commit(self, workload: Workload, attempt: Attempt, artifacts: Sequence[Artifact]) -> None:
+        """The list of an attempt's outputs, last and once. Raises ``ValueError`` where another one was there first."""
+        location = self._artifacts.location(workload.tenant, workload.id, attempt.epoch, MANIFEST)
+        manifest = _manifest(workload.id, attempt.epoch, artifacts)
+        if await passing(Point.OUTPUT_MANIFEST, self._artifacts.commit(location, manifest)):
+            return
+        earlier = b"".join([piece async for piece in self._artifacts.read(location)])
+        if earlier != manifest:
+            raise ValueError("other outputs of this attempt were committed before")
 
     async def _release(self, workload: Workload, attempt: Attempt) -> tuple[Fact, ...]:
         """Keep the logs, then delete the rest; without proof it is asked for again."""
@@ -194,13 +227,34 @@ class Effects:
         await passing(Point.KEEP_LOG, self._artifacts.write(location, pieces))
 
 
-def _said(error: OSError | ValueError) -> str:
+def _said(error: OSError | ValueError | ProviderError) -> str:
     """Why the outputs are not kept, without the folders of this installation."""
-    if isinstance(error, ValueError):
+    if not isinstance(error, OSError) or error.errno is None:
         return str(error)
     if error.errno in NO_SPACE:
         return "No space left on the disk that keeps outputs"
-    return f"the outputs cannot be kept: {os.strerror(error.errno) if error.errno else type(error).__name__}"
+    return f"the outputs cannot be kept: {error.strerror}"
+
+
+def _manifest(workload_id: str, epoch: int, artifacts: Sequence[Artifact]) -> bytes:
+    """The same bytes whenever it is made again: no times, one order."""
+    files = [
+        {"name": one.name, "path": one.path, "size_bytes": one.size_bytes, "sha256": one.sha256}
+        for one in sorted(artifacts, key=lambda one: one.path)
+    ]
+    document = {"manifest": 1, "workload_id": workload_id, "epoch": epoch, "files": files}
+    return json.dumps(document, ensure_ascii=True, sort_keys=True, separators=(",", ":")).encode()
+
+
+async def _as_announced(pieces: AsyncIterator[bytes], output: FoundOutput) -> AsyncIterator[bytes]:
+    """The same pieces; a ``ValueError`` before the last of them counts, where they are not what was announced."""
+    digest, size_bytes = hashlib.sha256(), 0
+    async for piece in pieces:
+        digest.update(piece)
+        size_bytes += len(piece)
+        yield piece
+    if size_bytes != output.size_bytes or digest.hexdigest() != output.sha256:
+        raise ValueError(f"{output.path}: the bytes are not those that were announced")
 
 
 def _still_at(found: Sequence[FoundOutput]) -> str:

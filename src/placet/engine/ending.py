@@ -19,7 +19,9 @@ def stop_failure(draft: Draft) -> Failure | None:
         return Failure(cause=Cause.CANCELLED, message="cancelled on request")
     deadline_ms = workload.spec.constraints.deadline_ms
     if deadline_ms is not None and draft.now_ms >= deadline_ms and not draft.hands_off:
-        return Failure(cause=Cause.DEADLINE, message="the deadline has passed")
+        priced_out = workload.quoted_usd is not None and workload.state is WorkloadState.WAITING
+        waited = f" while it waited: {workload.reason}" if priced_out and workload.reason else ""
+        return Failure(cause=Cause.DEADLINE, message=f"the deadline has passed{waited}")
     return None
 
 

@@ -17,6 +17,7 @@ from placet.domain.lessons import NO_LESSONS, Lessons
 from placet.domain.offer_table import OfferTable
 from placet.domain.records import Artifact, Attempt, Record, Transition
 from placet.stages.course import Course
+from placet.stages.quote_wait import PATIENCE_S
 from placet.stages.tracking import ABSENT_SPAN_S
 
 
@@ -26,7 +27,8 @@ class World:
 
     ``offers`` is asked only by who places, at that moment: what was promised in the same round is taken off already.
     ``places`` are the providers and regions that can be seen from here. ``lessons`` is what attempts have taught,
-    ``exploration`` the share of workloads that try what little is known of. ``absence_span_s`` says for how long
+    ``exploration`` the share of workloads that try what little is known of, ``quote_wait_s`` how long one waits for a
+    price within its quote. ``absence_span_s`` says for how long
     absence at a provider has to last now. ``hands_off`` is why nothing may be ended by the clock now, and why no
     absence counts.
     """
@@ -40,6 +42,7 @@ class World:
     observe_every_ms: int = 10_000
     lessons: Lessons = NO_LESSONS
     exploration: float = 0.0
+    quote_wait_s: float = PATIENCE_S
     absence_span_s: Callable[[str], float] = lambda _: ABSENT_SPAN_S
     hands_off: str = ""
 
@@ -68,13 +71,13 @@ class Found:
 class Delivered:
     """What became of moving the outputs and logs of an attempt into the artifact store.
 
-    ``no_space`` says that the problem is a full disk, which passes.
+    ``may_pass`` says that the problem is one that passes: a full disk, a provider that does not answer.
     """
 
     epoch: int
     artifacts: tuple[Artifact, ...] = ()
     problem: str | None = None
-    no_space: bool = False
+    may_pass: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -49,12 +49,13 @@ class Ledgers:
         now_ms = self._clock.now_ms()
         found: list[Entry] = []
         since_ms: int | None = None
+        orphans = await self._store.orphans(closed_since_ms=0)
         for start in range(0, len(ids), PAGE):
             page = ids[start : start + PAGE]
             records = {record.workload.id: record for record in await self._store.load(page)}
             for workload_id in page:
                 record = records.get(workload_id)
                 if record is not None:
-                    found += entries(record.workload, record.attempts, now_ms)
+                    found += entries(record.workload, record.attempts, now_ms, orphans)
                     since_ms = record.workload.created_ms
         return Ledger(entries=tuple(found), workloads=len(ids), since_ms=since_ms)

@@ -8,7 +8,7 @@ from placet.domain.units import SECOND_MS
 from placet.domain.values import evolve
 from placet.engine.draft import Draft
 from placet.engine.facts import Effect, Situation, Submit, World
-from placet.stages import blocking, course, dispatch, placement, quotes, sizing
+from placet.stages import blocking, course, dispatch, placement, quote_wait, quotes, sizing
 from placet.stages.enlarging import enlarged
 from placet.stages.explaining import decision
 from placet.stages.filters import Asked
@@ -42,13 +42,33 @@ def place_next(draft: Draft, situation: Situation) -> list[Effect]:
         sent = dispatch.dispatch(workload, asked.demand, plan, situation.inputs, sender, draft.now_ms)
         draft.begin_attempt(sent.attempt, sent.intent, sent.events, decision(workload, asked, offers, plan))
         return [Submit(launch=sent.launch, intended_ms=draft.now_ms)]
-    if plan.fate is Fate.NOT_NOW or not len(offers):
-        ends = (block.until_ms for block in asked.blocks)
-        draft.wait(WAIT_CAPACITY, plan.reason, min((draft.now_ms + CAPACITY_RECHECK_MS, *ends)))
-        return []
-    raised = f"; {asked.demand.raised}" if asked.demand.raised else ""
-    draft.finish(WorkloadState.FAILED, Failure(cause=Cause.NO_OFFER, message=plan.reason + raised))
+    _place_later(draft, world, asked, offers, plan)
     return []
+
+
+def _place_later(draft: Draft, world: World, asked: Asked, offers: OfferTable, plan: Plan) -> None:
+    """Nothing fits now: what is waited for and until when, or why nothing will ever fit."""
+    beyond = quote_wait.beyond(asked, offers)
+    if plan.fate is Fate.NOT_NOW or not len(offers):
+        looks_ms = [draft.now_ms + CAPACITY_RECHECK_MS, *(block.until_ms for block in asked.blocks)]
+        reason = plan.reason
+        if beyond is not None:
+            end_ms = quote_wait.until_ms(draft.workload, draft.now_ms, world.quote_wait_s)
+            if draft.now_ms >= end_ms and not draft.hands_off:
+                draft.finish(WorkloadState.EXPIRED, quote_wait.over(beyond, "it has waited as long as it may"))
+                return
+            reason = quote_wait.waits(beyond, end_ms)
+            looks_ms += [end_ms] if end_ms > draft.now_ms else []
+        draft.wait(WAIT_CAPACITY, reason, min(looks_ms))
+        return
+    late = quote_wait.before_deadline(asked, offers)
+    if beyond is not None:
+        draft.finish(WorkloadState.FAILED, quote_wait.over(beyond, "its quote is used up"))
+    elif late is not None:
+        draft.finish(WorkloadState.EXPIRED, quote_wait.over(late, "its deadline came before a price within its quote"))
+    else:
+        raised = f"; {asked.demand.raised}" if asked.demand.raised else ""
+        draft.finish(WorkloadState.FAILED, Failure(cause=Cause.NO_OFFER, message=plan.reason + raised))
 
 
 def asked_of(draft: Draft, world: World) -> Asked:

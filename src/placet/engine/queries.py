@@ -64,6 +64,7 @@ class QueryPorts:
     providers: Mapping[str, Provider]
     clock: Clock
     offers: Market
+    link_s: int = 900
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,10 +259,8 @@ class Queries:
             return None
         return await self._ports.store.artifacts(workload_id)
 
-    async def open_artifact(
-        self, tenant: str, workload_id: str, path: str, epoch: int | None
-    ) -> tuple[Artifact, AsyncIterator[bytes]] | None:
-        """One output's bytes; without an epoch, the newest one's."""
+    async def artifact(self, tenant: str, workload_id: str, path: str, epoch: int | None) -> Artifact | None:
+        """One output; without an epoch, the newest one's."""
         found = [
             artifact
             for artifact in await self.artifacts(tenant, workload_id) or ()
@@ -269,8 +268,20 @@ class Queries:
         ]
         if not found:
             return None
-        newest = max(found, key=lambda artifact: artifact.epoch)
-        return newest, self._ports.artifacts.read(newest.location)
+        return max(found, key=lambda artifact: artifact.epoch)
+
+    def artifact_bytes(self, artifact: Artifact, start: int, stop: int) -> AsyncIterator[bytes]:
+        """An output's bytes, from ``start`` to before ``stop``."""
+        return self._ports.artifacts.read(artifact.location, start, stop - start)
+
+    async def artifact_link(self, artifact: Artifact, media_type: str) -> str | None:
+        """An address at the store from which the output can be had for a while; ``None`` where it has none."""
+        return await self._ports.artifacts.link(
+            artifact.location,
+            within_s=self._ports.link_s,
+            filename=artifact.path.rpartition("/")[2],
+            media_type=media_type,
+        )
 
     async def account(self, tenant: str, workload_id: str) -> Account | None:
         """The nine answers at this moment."""

@@ -43,6 +43,7 @@ from placet.ports.ambient import Clock, Ids
 from placet.ports.provider import Hints, Provider
 from placet.ports.store import Store
 from placet.stages.dispatch import workload_of
+from placet.stages.quote_wait import PATIENCE_S
 from placet.stages.tracking import absence_span_s
 
 log = structlog.get_logger()
@@ -66,6 +67,8 @@ class ReconcileOptions:
     lull_s: float = 0.005
     # The share of workloads that try what little is known of.
     exploration: float = 0.0
+    # How long a workload waits for a price within its quote.
+    quote_wait_s: float = PATIENCE_S
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -349,6 +352,7 @@ class Reconciler:
             observe_every_ms=int(self._options.observe_every_s * 1000),
             lessons=self._memory.lessons(now_ms),
             exploration=self._options.exploration,
+            quote_wait_s=self._options.quote_wait_s,
             absence_span_s=self._absence_span_s,
             hands_off=self._hands_off,
         )

@@ -4,7 +4,15 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from placet.domain.allocations import ContractCard, Handle, Launch, LogChunk, Observation, PermitRequest
+from placet.domain.allocations import (
+    ContractCard,
+    FoundOutput,
+    Handle,
+    Launch,
+    LogChunk,
+    Observation,
+    PermitRequest,
+)
 from placet.domain.offers import Offer
 
 
@@ -32,7 +40,7 @@ class Rehearsing(Protocol):
 
 
 class Provider(Protocol):
-    """Seven verbs, a contract card, and hints."""
+    """The verbs, a contract card, and hints."""
 
     @property
     def name(self) -> str:
@@ -78,3 +86,10 @@ class Provider(Protocol):
 
     def logs(self, handle: Handle, stream: str, offset: int) -> AsyncIterator[LogChunk]:
         """Bytes of one stream from an offset to what is there now; the last chunk of a sealed stream is ``final``."""
+
+    def read_output(self, handle: Handle, found: FoundOutput, offset: int) -> AsyncIterator[bytes]:
+        """The bytes of one collected output from an offset to its end, in pieces of bounded size.
+
+        Where the card says that outputs are files, the engine takes over the file at ``found.location`` instead.
+        Raises ``FileNotFoundError`` when it is not there any more, ``Unavailable`` when the provider cannot be asked.
+        """

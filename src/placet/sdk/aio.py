@@ -12,6 +12,7 @@ import httpx
 from placet.contract import api
 from placet.contract.explanations import ExplanationView
 from placet.contract.forecasts import CalibrationView
+from placet.contract.hooks import DispatchPage, DispatchView, HookPage, HookView, KeyedHookView, ReplayView
 from placet.contract.ledgers import LedgerView
 from placet.contract.logs import LogPieceView
 from placet.contract.orphans import OrphanPage, OrphanView
@@ -250,6 +251,11 @@ class AsyncClient:
         """The delivered outputs, with sizes and digests."""
         return (await self._transport.send(calls.artifacts(workload_id))).items
 
+    async def artifact_link(self, workload_id: str, artifact: api.ArtifactView) -> str | None:
+        """An address from which anyone can download one output for some minutes; ``None`` where outputs are in a folder
+        of the server."""
+        return await self._transport.send(calls.artifact_link(workload_id, artifact))
+
     async def download(self, workload_id: str, artifact: api.ArtifactView, target: str | os.PathLike[str]) -> Path:
         """One output into a file, checked against its digest; a broken connection is resumed.
 
@@ -289,6 +295,48 @@ class AsyncClient:
             await self.download(workload_id, artifact, saving.inside(Path(folder), artifact.path))
             for artifact in newest
         ]
+
+    # Webhooks
+
+    async def webhooks(self) -> HookPage:
+        """All webhooks of the tenant, without their keys."""
+        return await self._transport.send(calls.webhooks())
+
+    async def create_webhook(self, url: str, states: Sequence[str] = ()) -> KeyedHookView:
+        """Make a webhook that hears of moves to these states, or of all; its signing key is in the reply."""
+        return await self._transport.send(calls.create_webhook(url, states))
+
+    async def remove_webhook(self, webhook_id: str) -> HookView:
+        """Forget a webhook and its messages."""
+        return await self._transport.send(calls.remove_webhook(webhook_id))
+
+    async def rotate_webhook(self, webhook_id: str) -> KeyedHookView:
+        """Give a webhook a new signing key; for a day the old one signs too."""
+        return await self._transport.send(calls.rotate_webhook(webhook_id))
+
+    async def pause_webhook(self, webhook_id: str) -> HookView:
+        """Send nothing more to a webhook; what happens meanwhile waits."""
+        return await self._transport.send(calls.pause_webhook(webhook_id))
+
+    async def resume_webhook(self, webhook_id: str) -> HookView:
+        """Send to a webhook again."""
+        return await self._transport.send(calls.resume_webhook(webhook_id))
+
+    async def test_webhook(self, webhook_id: str) -> DispatchView:
+        """Send a message that tells of nothing."""
+        return await self._transport.send(calls.test_webhook(webhook_id))
+
+    async def webhook_messages(self, webhook_id: str, *, state: str | None = None, limit: int = 100) -> DispatchPage:
+        """The messages to a webhook, the newest first, and how they fared."""
+        return await self._transport.send(calls.webhook_messages(webhook_id, state, limit))
+
+    async def resend_message(self, webhook_id: str, message_id: str) -> DispatchView:
+        """Send one message again, under its old id."""
+        return await self._transport.send(calls.resend_message(webhook_id, message_id))
+
+    async def replay_webhook(self, webhook_id: str, *, since_s: int = 3600) -> ReplayView:
+        """Send again what a webhook was told in the last so many seconds."""
+        return await self._transport.send(calls.replay_webhook(webhook_id, since_s))
 
     # Tokens
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from placet.contract import api
 from placet.contract.explanations import ExplanationView
 from placet.contract.forecasts import CalibrationView
+from placet.contract.hooks import DispatchPage, DispatchView, HookPage, HookView, KeyedHookView, ReplayView
 from placet.contract.ledgers import LedgerView
 from placet.contract.logs import LogPieceView
 from placet.contract.orphans import OrphanPage, OrphanView
@@ -24,6 +25,7 @@ from placet.sdk.wire import Call, Reply, Request
 Model = TypeVar("Model", bound=BaseModel)
 
 BASE = "/v1/workloads"
+HOOKS = "/v1/webhooks"
 JSON_BODY = (("content-type", "application/json"),)
 RAW_BYTES = (("accept", "application/octet-stream"),)
 
@@ -160,6 +162,18 @@ def artifact_bytes(workload_id: str, path: str, epoch: int | None = None, offset
     )
 
 
+def artifact_link(workload_id: str, artifact: api.ArtifactView) -> Call[str | None]:
+    """The address at the object store from which one output can be had for a while."""
+    request = Request(
+        method="GET",
+        path=f"{_path(workload_id)}/artifacts/{quote(artifact.path)}",
+        query=(*_epoch(artifact.epoch), ("redirect", "true")),
+        # Where there is no such address the answer is the output itself, of which one byte is enough.
+        headers=(*RAW_BYTES, *((("range", "bytes=0-0"),) if artifact.size_bytes else ())),
+    )
+    return Call(request=request, read=lambda reply: reply.headers.get("location"))
+
+
 def offers(connected: bool | None = None, limit: int = 1000) -> Call[api.OfferPage]:
     """What there is to run on, and where that is known from."""
     query = [("limit", str(limit))]
@@ -229,6 +243,68 @@ def delete_orphan(orphan_id: str) -> Call[OrphanView]:
     """Ask for its deletion."""
     request = Request(method="POST", path=f"/v1/orphans/{quote(orphan_id, safe='')}/delete")
     return Call(request=request, read=_as(OrphanView))
+
+
+def webhooks() -> Call[HookPage]:
+    """All webhooks of the tenant, without their keys."""
+    return Call(request=Request(method="GET", path=HOOKS), read=_as(HookPage))
+
+
+def create_webhook(url: str, states: Sequence[str] = ()) -> Call[KeyedHookView]:
+    """Make one; its signing key is in the reply."""
+    body = _encoded({"url": url, "states": list(states)})
+    request = Request(method="POST", path=HOOKS, headers=JSON_BODY, body=body, idempotent=False)
+    return Call(request=request, read=_as(KeyedHookView))
+
+
+def remove_webhook(webhook_id: str) -> Call[HookView]:
+    """Forget it and its messages."""
+    return Call(request=Request(method="DELETE", path=_hook(webhook_id)), read=_as(HookView))
+
+
+def rotate_webhook(webhook_id: str) -> Call[KeyedHookView]:
+    """A new signing key."""
+    request = Request(method="POST", path=_hook(webhook_id, "/rotate"), idempotent=False)
+    return Call(request=request, read=_as(KeyedHookView))
+
+
+def pause_webhook(webhook_id: str) -> Call[HookView]:
+    """Send nothing more to it for now."""
+    return Call(request=Request(method="POST", path=_hook(webhook_id, "/pause")), read=_as(HookView))
+
+
+def resume_webhook(webhook_id: str) -> Call[HookView]:
+    """Send what waits."""
+    return Call(request=Request(method="POST", path=_hook(webhook_id, "/resume")), read=_as(HookView))
+
+
+def test_webhook(webhook_id: str) -> Call[DispatchView]:
+    """Send a message that tells of nothing."""
+    request = Request(method="POST", path=_hook(webhook_id, "/test"), idempotent=False)
+    return Call(request=request, read=_as(DispatchView))
+
+
+def webhook_messages(webhook_id: str, state: str | None = None, limit: int = 100) -> Call[DispatchPage]:
+    """Its messages, the newest first."""
+    query = (("limit", str(limit)), *((("state", state),) if state else ()))
+    return Call(request=Request(method="GET", path=_hook(webhook_id, "/messages"), query=query), read=_as(DispatchPage))
+
+
+def resend_message(webhook_id: str, message_id: str) -> Call[DispatchView]:
+    """Send one message again, under its old id."""
+    path = _hook(webhook_id, f"/messages/{quote(message_id, safe='')}/resend")
+    return Call(request=Request(method="POST", path=path, idempotent=False), read=_as(DispatchView))
+
+
+def replay_webhook(webhook_id: str, since_s: int = 3600) -> Call[ReplayView]:
+    """Send again what it was told in the last so many seconds."""
+    query = (("since_s", str(since_s)),)
+    request = Request(method="POST", path=_hook(webhook_id, "/replay"), query=query, idempotent=False)
+    return Call(request=request, read=_as(ReplayView))
+
+
+def _hook(webhook_id: str, below: str = "") -> str:
+    return f"{HOOKS}/{quote(webhook_id, safe='')}{below}"
 
 
 def health() -> Call[api.HealthView]:

@@ -13,6 +13,7 @@ import httpx
 from placet.contract import api
 from placet.contract.explanations import ExplanationView
 from placet.contract.forecasts import CalibrationView
+from placet.contract.hooks import DispatchPage, DispatchView, HookPage, HookView, KeyedHookView, ReplayView
 from placet.contract.ledgers import LedgerView
 from placet.contract.logs import LogPieceView
 from placet.contract.orphans import OrphanPage, OrphanView
@@ -250,6 +251,11 @@ class Client:
         """The delivered outputs, with sizes and digests."""
         return self._transport.send(calls.artifacts(workload_id)).items
 
+    def artifact_link(self, workload_id: str, artifact: api.ArtifactView) -> str | None:
+        """An address from which anyone can download one output for some minutes; ``None`` where outputs are in a folder
+        of the server."""
+        return self._transport.send(calls.artifact_link(workload_id, artifact))
+
     def download(self, workload_id: str, artifact: api.ArtifactView, target: str | os.PathLike[str]) -> Path:
         """One output into a file, checked against its digest; a broken connection is resumed.
 
@@ -296,6 +302,48 @@ class Client:
     def delete_orphan(self, orphan_id: str) -> OrphanView:
         """Ask for its deletion. Repeating it changes nothing."""
         return self._transport.send(calls.delete_orphan(orphan_id))
+
+    # Webhooks
+
+    def webhooks(self) -> HookPage:
+        """All webhooks of the tenant, without their keys."""
+        return self._transport.send(calls.webhooks())
+
+    def create_webhook(self, url: str, states: Sequence[str] = ()) -> KeyedHookView:
+        """Make a webhook that hears of moves to these states, or of all; its signing key is in the reply."""
+        return self._transport.send(calls.create_webhook(url, states))
+
+    def remove_webhook(self, webhook_id: str) -> HookView:
+        """Forget a webhook and its messages."""
+        return self._transport.send(calls.remove_webhook(webhook_id))
+
+    def rotate_webhook(self, webhook_id: str) -> KeyedHookView:
+        """Give a webhook a new signing key; for a day the old one signs too."""
+        return self._transport.send(calls.rotate_webhook(webhook_id))
+
+    def pause_webhook(self, webhook_id: str) -> HookView:
+        """Send nothing more to a webhook; what happens meanwhile waits."""
+        return self._transport.send(calls.pause_webhook(webhook_id))
+
+    def resume_webhook(self, webhook_id: str) -> HookView:
+        """Send to a webhook again."""
+        return self._transport.send(calls.resume_webhook(webhook_id))
+
+    def test_webhook(self, webhook_id: str) -> DispatchView:
+        """Send a message that tells of nothing."""
+        return self._transport.send(calls.test_webhook(webhook_id))
+
+    def webhook_messages(self, webhook_id: str, *, state: str | None = None, limit: int = 100) -> DispatchPage:
+        """The messages to a webhook, the newest first, and how they fared."""
+        return self._transport.send(calls.webhook_messages(webhook_id, state, limit))
+
+    def resend_message(self, webhook_id: str, message_id: str) -> DispatchView:
+        """Send one message again, under its old id."""
+        return self._transport.send(calls.resend_message(webhook_id, message_id))
+
+    def replay_webhook(self, webhook_id: str, *, since_s: int = 3600) -> ReplayView:
+        """Send again what a webhook was told in the last so many seconds."""
+        return self._transport.send(calls.replay_webhook(webhook_id, since_s))
 
     # Tokens
 

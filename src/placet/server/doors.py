@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 
+from placet.engine.hooks import Hooks
 from placet.engine.intake import Intake
 from placet.engine.ledgers import Ledgers
 from placet.engine.orphans import Orphans
@@ -34,6 +35,7 @@ class Doors:
     intake: Intake
     queries: Queries
     orphans: Orphans
+    hooks: Hooks
     resolving: Resolving
     redelivering: Redelivering
     ledgers: Ledgers

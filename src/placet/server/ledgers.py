@@ -76,6 +76,7 @@ def _entry(held: Entry) -> EntryView:
         running_usd=mapping.money(held.running_usd),
         reason=held.reason,
         after_stop_usd=mapping.money(held.after_stop_usd),
+        orphan_usd=mapping.money(held.orphan_usd),
         at_most=held.at_most,
         open=held.open,
         simulated=held.simulated,

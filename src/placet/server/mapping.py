@@ -16,7 +16,9 @@ from placet.domain.units import format_instant as format_instant
 from placet.engine.intake import Estimate, Sized, StopOutcome
 from placet.server import forecasts
 from placet.server.forecasts import money as money
+from placet.stages.billing import price_usd_per_hour
 from placet.stages.disk import DiskEstimate
+from placet.stages.ledger import spent_so_far_usd
 from placet.stages.memory.splitting import USUAL_MEMORIES_BYTES, smallest_split
 from placet.stages.memory.values import MemoryEstimate, Part, Span, total
 from placet.stages.stopping import Stop, stop_of
@@ -44,7 +46,7 @@ def workload(
             "spec": render(held.spec),
             "spec_digest": held.spec_digest,
             "failure": failure(held.failure),
-            "attempt_list": [attempt(one) for one in record.attempts],
+            "attempt_list": [attempt(one, now_ms=now_ms) for one in record.attempts],
             "stop": None if now_ms is None else stop(stop_of(record, now_ms)),
             "warnings": [problem(warning) for warning in warnings],
             "existed": existed,
@@ -79,8 +81,9 @@ def _summary(held: Workload, *, simulated: bool) -> dict[str, object]:
     }
 
 
-def attempt(held: Attempt) -> api.AttemptView:
-    """One try."""
+def attempt(held: Attempt, *, now_ms: int | None = None) -> api.AttemptView:
+    """One try; with ``now_ms``, what it has cost and how long it has lasted until then if it is not over."""
+    live_ms = None if held.final else now_ms
     return api.AttemptView(
         epoch=held.epoch,
         state=held.state.value,
@@ -98,7 +101,9 @@ def attempt(held: Attempt) -> api.AttemptView:
         signal=held.signal,
         computed=held.computed,
         failure=failure(held.failure),
-        cost_usd=money(held.cost_usd),
+        cost_usd=money(held.cost_usd if live_ms is None else spent_so_far_usd(held, live_ms)),
+        price_usd_per_hour=money(price_usd_per_hour(held)),
+        live_ms=None if live_ms is None else max(live_ms - (held.submitted_ms or held.created_ms), 0),
         cost_at_most=held.cost_at_most,
         wasted_usd=money(held.wasted_usd),
         phases_ms=dict(held.phases_ms),

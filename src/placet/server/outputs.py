@@ -51,9 +51,10 @@ class LogsAsked(Asked):
 
 
 class ArtifactAsked(Asked):
-    """Of which attempt."""
+    """Of which attempt, and whether from here or from where it is kept."""
 
     epoch: Epoch = None
+    redirect: bool = Field(False, description="Rather a redirect to a signed address, valid for minutes.")
 
 
 class Outputs:
@@ -177,26 +178,33 @@ class Outputs:
         return reply(api.ArtifactPage(items=[mapping.artifact(one) for one in found]))
 
     async def artifact(self, request: Request) -> Response:
-        """The bytes of one output, always as a download. A single `Range` is honoured."""
+        """The bytes of one output, always as a download. A single `Range` is honoured. With `redirect=true` the answer
+        is a redirect to the object store, where outputs are in one that signs addresses; else it makes no difference.
+        """
         tenant, path = principal_of(request).tenant, str(request.path_params["path"])
-        epoch = asked(request, ArtifactAsked).epoch
-        found = await self._doors.queries.open_artifact(tenant, workload_id_of(request), path, epoch)
-        if found is None:
+        wished = asked(request, ArtifactAsked)
+        artifact = await self._doors.queries.artifact(tenant, workload_id_of(request), path, wished.epoch)
+        if artifact is None:
             raise problems.Refusal(
                 problems.NOT_FOUND,
                 detail="there is no such workload or artifact",
                 fix="check the id and the path; `placet artifacts ls ID` lists them",
             )
-        artifact, body = found
+        if wished.redirect:
+            link = await self._doors.queries.artifact_link(artifact, _media(artifact))
+            if link is not None:
+                return Response(status_code=307, headers={"location": link, **_download_headers(artifact)})
         wanted = asked_range(request.headers.get("range"), artifact.size_bytes)
         headers = _download_headers(artifact)
         if wanted is None:
             headers["content-length"] = str(artifact.size_bytes)
+            body = self._doors.queries.artifact_bytes(artifact, 0, artifact.size_bytes)
             return StreamingResponse(body, headers=headers, media_type=_media(artifact))
         start, stop = wanted
         headers["content-length"] = str(stop - start)
         headers["content-range"] = f"bytes {start}-{stop - 1}/{artifact.size_bytes}"
-        return StreamingResponse(_cut(body, start, stop), 206, headers=headers, media_type=_media(artifact))
+        body = self._doors.queries.artifact_bytes(artifact, start, stop)
+        return StreamingResponse(body, 206, headers=headers, media_type=_media(artifact))
 
 
 async def merged(sources: dict[str, AsyncIterator[LogChunk]]) -> AsyncIterator[tuple[str, LogChunk]]:
@@ -265,17 +273,6 @@ def _media(artifact: Artifact) -> str:
     """What the owner declared, if it is a plain type; never one that a browser would run."""
     declared = artifact.media_type
     return declared if SAFE_MEDIA.fullmatch(declared) else "application/octet-stream"
-
-
-async def _cut(body: AsyncIterator[bytes], start: int, stop: int) -> AsyncIterator[bytes]:
-    place = 0
-    async for piece in body:
-        begin, end = max(start - place, 0), min(stop - place, len(piece))
-        if begin < end:
-            yield piece[begin:end]
-        place += len(piece)
-        if place >= stop:
-            return
 
 
 EVENTS = Door(

@@ -88,6 +88,7 @@ def _card(card: ContractCard) -> views.CardView:
         logs_offsets=card.logs.offsets,
         logs_kept_s=card.logs.kept_s,
         log_streams=list(card.log_streams),
+        outputs_are_files=card.outputs_are_files,
         runtimes=list(card.runtimes),
         notes=list(card.notes),
     )

@@ -12,6 +12,7 @@ from placet.domain.errors import StoreBusy, StoreFull, StoreUnknown
 from placet.server import (
     calibrations,
     explanations,
+    hooks,
     ledgers,
     operating,
     orphans,
@@ -49,6 +50,7 @@ def routes(doors: Doors) -> tuple[Route, ...]:
         *explanations.Explanations(doors).routes(),
         *calibrations.Calibrations(doors).routes(),
         *orphans.Orphans(doors).routes(),
+        *hooks.Webhooks(doors).routes(),
         *providers.Providers(doors).routes(),
         *operating.Operating(doors, lambda: describe(found)).routes(),
     )
@@ -66,6 +68,7 @@ def declared() -> tuple[Door, ...]:
         *explanations.DOORS,
         *calibrations.DOORS,
         *orphans.DOORS,
+        *hooks.DOORS,
         *providers.DOORS,
         *operating.DOORS,
     )

@@ -154,7 +154,8 @@ class Workloads:
     async def attempts(self, request: Request) -> Response:
         """All attempts, first to last."""
         record = await self._record(request)
-        return reply(api.AttemptList(items=[mapping.attempt(one) for one in record.attempts]))
+        now_ms = self._doors.clock.now_ms()
+        return reply(api.AttemptList(items=[mapping.attempt(one, now_ms=now_ms) for one in record.attempts]))
 
     async def account(self, request: Request) -> Response:
         """Nine questions, each answered yes, no or unknown, with evidence, age and source."""

@@ -275,7 +275,9 @@ def _advice(view: _View) -> tuple[Advice, str]:
         return Advice.WAIT, f"its stop is {stop.stage}{still}"
     if workload.reason.startswith(doubt.NOBODY):
         return Advice.RESOLVE, workload.reason
-    return _advice_in_doubt(view) or (Advice.WAIT, f"it is {workload.state}")
+    if any(doubt.in_doubt(attempt, view.now_ms - LONG_DOUBT_MS) for attempt in view.live):
+        return Advice.RESOLVE, "nobody can tell whether it runs, and waiting may not end that: `placet resolve`"
+    return Advice.WAIT, _unclear(view) or f"it is {workload.state}"
 
 
 def _kept(view: _View) -> bool:
@@ -297,11 +299,14 @@ def _advice_after_the_end(view: _View) -> tuple[Advice, str]:
     return Advice.RESUBMIT, f"nothing of it runs any more; {fix}"
 
 
-def _advice_in_doubt(view: _View) -> tuple[Advice, str] | None:
-    if any(doubt.in_doubt(attempt, view.now_ms - LONG_DOUBT_MS) for attempt in view.live):
-        return Advice.RESOLVE, "nobody can tell whether it runs, and waiting may not end that: `placet resolve`"
+def _unclear(view: _View) -> str:
+    """What nobody can tell about the attempts that may be live, if there is such a thing."""
+    since_ms = [since for attempt in view.live if (since := doubt.since_ms(attempt)) is not None]
     if any(doubt.in_doubt(attempt, view.now_ms) for attempt in view.live):
-        return Advice.WAIT, "nobody can tell whether it runs; `placet resolve` shows what going on without it may cost"
+        return "nobody can tell whether it runs; `placet resolve` shows what going on without it may cost"
     if any(attempt.state is _A.UNKNOWN for attempt in view.live):
-        return Advice.WAIT, "an answer is outstanding; submitting again could run it twice"
-    return None
+        return "an answer is outstanding; submitting again could run it twice"
+    if not since_ms:
+        return ""
+    ago = format_duration_ms(max(view.now_ms - min(since_ms), 0))
+    return f"it was looked for in vain since {ago} ago; after {format_duration_ms(doubt.DOUBT_MS)} that is a doubt"

@@ -34,11 +34,17 @@ def charge(hourly: Decimal, held_s: Decimal, *, quantum_s: int, least: Decimal) 
     return max(hourly * paid_s / 3600, least)
 
 
+def price_usd_per_hour(attempt: Attempt) -> Decimal:
+    """What its allocation costs: as the provider itself says of it, or else as it was offered."""
+    told = attempt.handle.price_usd_per_hour if attempt.handle is not None else None
+    return attempt.placement.price_usd_per_hour if told is None else told
+
+
 def charge_usd(attempt: Attempt, held_ms: int) -> Decimal:
     """What an attempt is charged in US dollars; the last millionth is rounded up."""
     note = attempt.placement
     charged = charge(
-        note.price_usd_per_hour,
+        price_usd_per_hour(attempt),
         Decimal(held_ms) / SECOND_MS,
         quantum_s=note.billing_quantum_s,
         least=note.minimum_charge_usd,

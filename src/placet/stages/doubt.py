@@ -11,7 +11,7 @@ from placet.domain.records import Attempt, Workload
 from placet.domain.spec import WhenUnknown
 from placet.domain.states import AttemptState
 from placet.domain.units import SECOND_MS, format_duration_ms, format_money
-from placet.stages.billing import begun_ms, charge_usd
+from placet.stages.billing import begun_ms, charge_usd, price_usd_per_hour
 
 # An attempt that was looked for in vain for so long is in doubt, not merely unheard of for a moment.
 DOUBT_MS = 60 * SECOND_MS
@@ -60,7 +60,7 @@ def in_doubt(attempt: Attempt, now_ms: int) -> bool:
 def exposure_usd(workload: Workload, attempt: Attempt, now_ms: int) -> Decimal | None:
     """The most that it may have cost and go on to cost; ``None`` where no runtime limit bounds it."""
     runtime_s = workload.spec.constraints.runtime_s
-    if not attempt.placement.price_usd_per_hour and not attempt.placement.minimum_charge_usd:
+    if not price_usd_per_hour(attempt) and not attempt.placement.minimum_charge_usd:
         return Decimal(0)
     if runtime_s is None:
         return None

@@ -257,13 +257,18 @@ def quoted_run_s(asked: Asked) -> float:
     return max(run_s - (asked.quoted.done_s if asked.quoted is not None else 0.0), 0.0)
 
 
+def run_costs_micro(asked: Asked, table: OfferTable) -> Numbers:
+    """What one more run costs by the measure of a quote, in millionths of a dollar, per offer."""
+    price, _, least = _cost_columns(table)
+    return np.maximum(price * (quoted_run_s(asked) / 3600.0), least)
+
+
 def within_quote(asked: Asked, table: OfferTable) -> Bits | None:
     """Where one more run stays within what is left of the quote. It is less than the forecast by which quotes are
     judged, so that what was just accepted is not kept waiting by its own quote."""
     if asked.quoted is None:
         return None
-    price, _, least = _cost_columns(table)
-    run_micro = np.maximum(price * (quoted_run_s(asked) / 3600.0), least)
+    run_micro = run_costs_micro(asked, table)
     passed: Bits = (run_micro <= float(asked.quoted.left_usd * 1_000_000) + 0.5) | (run_micro == 0.0)
     return passed
 

@@ -44,7 +44,7 @@ def look_ms(attempt: Attempt, spec: Spec, spent_usd: Decimal) -> Iterator[int]:
     start_s, cap = spec.constraints.start_within_s, spec.constraints.cost_usd
     if start_s is not None and attempt.started_ms is None:
         yield attempt.created_ms + int(start_s * SECOND_MS) + 1
-    price = attempt.placement.price_usd_per_hour
+    price = billing.price_usd_per_hour(attempt)
     if cap is not None and price > 0:
         paid_s = max(cap - spent_usd, Decimal(0)) * 3600 / price
         quantum_s = attempt.placement.billing_quantum_s

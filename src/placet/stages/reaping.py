@@ -15,6 +15,7 @@ from placet.domain.records import Attempt, Record
 from placet.domain.states import AttemptState, OrphanState
 from placet.domain.units import SECOND_MS
 from placet.domain.values import evolve
+from placet.stages.billing import price_usd_per_hour
 from placet.stages.dispatch import workload_of
 
 # Of what one list shows, at most this share is begun to be deleted at a time, and always so many.
@@ -102,7 +103,7 @@ def _attempt_of(handle: Handle, records: Mapping[str, Record]) -> Attempt | None
 
 
 def _price(attempt: Attempt | None) -> Decimal | None:
-    return None if attempt is None else attempt.placement.price_usd_per_hour
+    return None if attempt is None else price_usd_per_hour(attempt)
 
 
 def _reason(handle: Handle, attempt: Attempt | None) -> OrphanReason | None:

@@ -9,6 +9,7 @@ from placet.domain.failures import Failure
 from placet.domain.records import Artifact, Attempt, Workload
 from placet.domain.states import AttemptState
 from placet.domain.units import format_instant
+from placet.stages.billing import price_usd_per_hour
 from placet.stages.ledger import add_up, entries
 
 RESULT_VERSION = "v1"
@@ -94,7 +95,7 @@ def _attempt(attempt: Attempt) -> dict[str, object]:
         "offer": attempt.placement.offer_id,
         "region": attempt.placement.region,
         "simulated": attempt.placement.simulated,
-        "price_usd_per_hour": str(attempt.placement.price_usd_per_hour),
+        "price_usd_per_hour": str(price_usd_per_hour(attempt)),
         "created_at": format_instant(attempt.created_ms),
         "started_at": _instant(attempt.started_ms),
         "exited_at": _instant(attempt.exited_ms),

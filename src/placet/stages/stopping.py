@@ -7,6 +7,7 @@ from enum import StrEnum
 from placet.domain.records import Attempt, Record
 from placet.domain.states import AttemptState, Desired, IntentVerb
 from placet.domain.units import SECOND_MS
+from placet.stages.billing import price_usd_per_hour
 
 # What the intent of a cancel bears once its provider has taken the request. That something stopped is another matter.
 TAKEN = "the provider took the request"
@@ -39,7 +40,7 @@ def stop_of(record: Record, now_ms: int) -> Stop | None:
     if workload.desired is not Desired.STOP and asked_ms is None:
         return None
     holding = [held for held in record.attempts if _holds(held)]
-    cost = sum((held.placement.price_usd_per_hour for held in holding), Decimal(0))
+    cost = sum((price_usd_per_hour(held) for held in holding), Decimal(0))
     since_ms = asked_ms if asked_ms is not None else workload.updated_ms
     return Stop(stage=_stage(record, holding, asked_ms, now_ms), requested_ms=since_ms, usd_per_hour=cost)
 

@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from pathlib import Path
 
+from placet.adapters.pieces import read_file
 from placet.domain.allocations import (
     ContractCard,
     FoundOutput,
@@ -47,6 +49,7 @@ CARD = ContractCard(
     billing_quantum_s=1,
     runtimes=("process", "python", "container"),
     log_streams=("stdout", "stderr"),
+    outputs_are_files=True,
 )
 NO_USAGE = Usage()
 
@@ -287,3 +290,11 @@ class ScriptedProvider:
             return
         data = dict(held.script.logs).get(stream, b"")
         yield LogChunk(stream=stream, offset=offset, data=data[offset:], final=held.seen.phase is Phase.ENDED)
+
+    async def read_output(self, handle: Handle, found: FoundOutput, offset: int) -> AsyncIterator[bytes]:
+        held = self.allocations.get(handle.key)
+        if held is None or held.released or found not in held.seen.outputs:
+            raise FileNotFoundError(found.location)
+        location = Path(found.location)
+        async for piece in read_file(location.parent, found.location, offset):
+            yield piece

@@ -285,3 +285,23 @@ def test_sizes_that_cannot_be_are_refused(written: str, code: str, field: str) -
     found = parse(written, now_ms=0)
     assert not isinstance(found, Parsed)
     assert [(one.code, one.field) for one in found] == [(code, field)]
+
+
+def test_what_is_wrong_in_a_list_does_not_make_the_list_empty() -> None:
+    [problem] = problems_of("runtime: {type: process, command: [true]}\n")
+    assert (problem.code, problem.field) == ("wrong_type", "runtime.command[0]")
+
+
+def test_all_that_is_wrong_with_a_duplicate_is_told_at_once() -> None:
+    found = problems_of(PROCESS + "repeat: at_most_once\nretry: {when_unknown: may_duplicate}\n")
+    assert {problem.field for problem in found} == {"repeat", "retry", "retry.when_unknown"}
+
+
+def test_a_field_of_the_same_name_elsewhere_is_told_with_its_place() -> None:
+    [problem] = problems_of(PROCESS + "retry: {repeat: safe}\n")
+    assert problem.fix == "did you mean `repeat` at the top of the spec, not in `retry`?"
+
+
+def test_a_volume_of_no_size_is_no_matter_of_memory() -> None:
+    problem = problems_of(PROCESS + "volumes: [{name: a, path: /a, size_gb: 0}]\n")[0]
+    assert problem.what == "0 is too small for the size of a volume"

@@ -112,3 +112,14 @@ def test_after_the_end_the_advice_depends_on_the_cause(cause: Cause, advice: Adv
     assert told.advice is advice
     assert told.check_again_ms is None
     assert truth(told, Question.SAFE_TO_RETRY) is Truth.YES
+
+
+def test_what_is_looked_for_in_vain_is_told_from_the_first_look_on() -> None:
+    unseen = replace(ATTEMPT, state=A.RUNNING, permit_ms=1, unseen_since_ms=NOW_MS - 20_000)
+    told = ask(replace(WORKLOAD, state=W.RUNNING, epoch=1), unseen)
+    assert (told.advice, told.advice_why) == (
+        Advice.WAIT,
+        "it was looked for in vain since 20.0 s ago; after 1m 00s that is a doubt",
+    )
+    later = ask(replace(WORKLOAD, state=W.RUNNING, epoch=1), replace(unseen, unseen_since_ms=NOW_MS - 60_000))
+    assert later.advice_why.startswith("nobody can tell")

@@ -48,6 +48,7 @@ ROWS: list[tuple[str, Workload, Attempt | None, Advice]] = [
     ("for over a quarter of an hour", LIVE, replace(UNHEARD, created_ms=NOW_MS - 17 * MINUTE_MS), Advice.RESOLVE),
     ("for over a minute", LIVE, replace(UNHEARD, created_ms=NOW_MS - 2 * MINUTE_MS), Advice.WAIT),
     ("the answer to a submit", LIVE, replace(UNHEARD, created_ms=NOW_MS), Advice.WAIT),
+    ("for less than a minute", LIVE, replace(RUNS, unseen_since_ms=NOW_MS - 5000), Advice.WAIT),
     ("anything else", LIVE, RUNS, Advice.WAIT),
 ]  # fmt: skip
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from placet.domain.allocations import Handle
-from placet.stages.billing import begun_ms, charge_usd, charges
+from placet.stages.billing import begun_ms, charge_usd, charges, price_usd_per_hour
 from tests.support.values import ATTEMPT, NOW_MS
 
 
@@ -47,3 +47,11 @@ def test_it_began_when_the_provider_says_or_at_the_earliest_when_it_was_intended
     assert begun_ms(ATTEMPT) == NOW_MS
     handle = Handle(provider="p", key=ATTEMPT.key, native_id="n", created_ms=NOW_MS + 7)
     assert begun_ms(replace(ATTEMPT, handle=handle, submitted_ms=NOW_MS + 9)) == NOW_MS + 7
+
+
+def test_what_the_provider_itself_says_of_the_price_is_what_counts() -> None:
+    handle = Handle(provider="p", key=ATTEMPT.key, native_id="n", created_ms=NOW_MS)
+    assert price_usd_per_hour(replace(ATTEMPT, handle=handle)) == Decimal("3.60")
+    dearer = replace(ATTEMPT, handle=replace(handle, price_usd_per_hour=Decimal("7.20")))
+    assert price_usd_per_hour(dearer) == Decimal("7.20")
+    assert charge_usd(dearer, 1000) == Decimal("0.002000")

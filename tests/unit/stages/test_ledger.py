@@ -6,9 +6,11 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
+from placet.domain.allocations import Handle
 from placet.domain.failures import Cause, Failure
+from placet.domain.orphans import Orphan, OrphanReason
 from placet.domain.records import Attempt
-from placet.domain.states import AttemptState, WorkloadState
+from placet.domain.states import AttemptState, OrphanState, WorkloadState
 from placet.stages.billing import until_gone
 from placet.stages.ledger import add_up, entries
 from tests.support.values import ATTEMPT, NOW_MS, WORKLOAD
@@ -95,3 +97,46 @@ def test_what_is_simulated_is_told_and_not_added_to_what_is_real() -> None:
     assert [entry.simulated for entry in found] == [True, False]
     assert add_up(found).spent_usd == Decimal("0.1")
     assert add_up(found[:1]).spent_usd == Decimal(100)
+
+
+def _orphan(native_id: str, reason: OrphanReason, closed_s: int | None, *, key: str = ATTEMPT.key) -> Orphan:
+    return Orphan(
+        handle=Handle(provider="somewhere", key=key, native_id=native_id, created_ms=NOW_MS),
+        reason=reason,
+        state=OrphanState.LISTED if closed_s is None else OrphanState.CLOSED,
+        first_seen_ms=NOW_MS + 900 * SECOND_MS,
+        last_seen_ms=NOW_MS + 1000 * SECOND_MS,
+        closed_ms=None if closed_s is None else NOW_MS + closed_s * SECOND_MS,
+        proof="" if closed_s is None else "gone",
+    )
+
+
+def test_an_attempt_that_was_lost_too_early_costs_what_its_orphan_did() -> None:
+    held = Handle(provider="somewhere", key=ATTEMPT.key, native_id="n", created_ms=NOW_MS)
+    lost = replace(LOST, handle=held)
+    closed = _orphan("n", OrphanReason.OVER, 1000)
+    (entry,) = entries(DONE, (lost,), NOW_MS, (closed,))
+    assert (entry.spent_usd, entry.wasted_usd, entry.reason) == (Decimal("1.0"), Decimal("1.0"), "attempt_lost")
+    assert (entry.orphan_usd, entry.after_stop_usd, entry.open) == (Decimal("0.5"), Decimal("0.5"), False)
+    (entry,) = entries(DONE, (lost,), NOW_MS + 2000 * SECOND_MS, (_orphan("n", OrphanReason.OVER, None),))
+    assert (entry.spent_usd, entry.open, entry.at_most) == (Decimal("2.0"), True, True), "it may still cost"
+
+
+def test_a_twin_costs_all_of_its_own_and_what_is_not_of_this_attempt_costs_it_nothing() -> None:
+    lost = replace(LOST, handle=Handle(provider="somewhere", key=ATTEMPT.key, native_id="n", created_ms=NOW_MS))
+    found = (
+        _orphan("other", OrphanReason.TWIN, 100),
+        _orphan("foreign", OrphanReason.FOREIGN, 100),
+        _orphan("n", OrphanReason.OVER, 100, key="placet-d-0-2"),
+        _orphan("n", OrphanReason.OVER, 100),
+    )
+    (entry,) = entries(DONE, (lost,), NOW_MS, found)
+    assert (entry.spent_usd, entry.orphan_usd) == (Decimal("0.6"), Decimal("0.1"))
+
+
+def test_what_was_refused_and_landed_late_is_no_longer_free() -> None:
+    failure = Failure(cause=Cause.UNRESOLVED, message="verified absent")
+    refused = replace(ATTEMPT, state=A.REFUSED, failure=failure)
+    (entry,) = entries(WORKLOAD, (refused,), NOW_MS, (_orphan("n", OrphanReason.OVER, 100),))
+    assert (entry.wasted_usd, entry.reason) == (Decimal("0.1"), "outcome_unknown")
+    assert add_up((entry,)).spent_usd == Decimal("0.1")

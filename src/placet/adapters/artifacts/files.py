@@ -9,8 +9,9 @@ import stat
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+from placet.adapters.objects.naming import location_of
 from placet.failpoints import Point, around
-from placet.ports.artifacts import ObjectStat
+from placet.ports.artifacts import STORED, ObjectStat
 
 PIECE_BYTES = 1024 * 1024
 
@@ -25,12 +26,13 @@ class FileArtifacts:
         self._root = root
 
     def location(self, tenant: str, workload_id: str, epoch: int, name: str) -> str:
-        parts = [tenant, workload_id, str(epoch), *name.split("/")]
-        if any(part in ("", ".", "..") or "\0" in part for part in parts):
-            raise ValueError(f"{name!r} is not the name of an artifact")
-        return "/".join(parts)
+        return location_of(tenant, workload_id, epoch, name)
 
     async def adopt(self, location: str, source: str, *, size_bytes: int, sha256: str | None) -> None:
+        if source.startswith(STORED):
+            if source.removeprefix(STORED) != location:
+                raise ValueError(f"{location}: {source.removeprefix(STORED)} is another object")
+            source = str(self._path(location))
         await asyncio.to_thread(self._adopt, location, Path(source), size_bytes, sha256)
 
     async def write(self, location: str, pieces: AsyncIterator[bytes]) -> ObjectStat:
@@ -47,6 +49,9 @@ class FileArtifacts:
         finally:
             part.unlink(missing_ok=True)
         return ObjectStat(size_bytes=size_bytes, sha256=digest.hexdigest())
+
+    async def commit(self, location: str, data: bytes) -> bool:
+        return await asyncio.to_thread(self._commit, self._path(location), data)
 
     async def stat(self, location: str) -> ObjectStat | None:
         try:
@@ -66,6 +71,10 @@ class FileArtifacts:
                 left -= len(piece)
                 yield piece
 
+    async def link(self, location: str, *, within_s: int, filename: str, media_type: str) -> str | None:
+        del location, within_s, filename, media_type
+        return None
+
     async def delete_workload(self, tenant: str, workload_id: str) -> None:
         folder = self._path(f"{tenant}/{workload_id}")
         await asyncio.to_thread(shutil.rmtree, folder, True)
@@ -79,6 +88,22 @@ class FileArtifacts:
     def _part(self, target: Path) -> Path:
         _make_folders(target.parent)
         return target.with_name(f".part-{secrets.token_hex(8)}")
+
+    def _commit(self, target: Path, data: bytes) -> bool:
+        """A second name is refused where there is one already: that is what makes the first writer the only one."""
+        part = self._part(target)
+        try:
+            part.write_bytes(data)
+            part.chmod(0o600)
+            _force(part, os.O_RDONLY)
+            with around(Point.ARTIFACT_NAME):
+                os.link(part, target, follow_symlinks=False)
+                _force(target.parent, os.O_RDONLY | os.O_DIRECTORY)
+        except FileExistsError:
+            return False
+        finally:
+            part.unlink(missing_ok=True)
+        return True
 
     def _adopt(self, location: str, source: Path, size_bytes: int, sha256: str | None) -> None:
         """Link where the file system can, copy where it cannot; a copy is checked against the announced digest."""

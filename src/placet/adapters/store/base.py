@@ -9,6 +9,7 @@ from typing import TypeAlias, TypeVar
 from placet.adapters.store import codec, items, ownership, questions
 from placet.adapters.store.batch import Deed
 from placet.adapters.store.codec import SpecCache, number, text
+from placet.adapters.store.hook_rows import HookRows
 from placet.adapters.store.link import Database, Link
 from placet.adapters.store.readers import Readers
 from placet.adapters.store.schema import DEPLOYMENT
@@ -38,7 +39,7 @@ NEVER_MS = 2**62
 ORPHANS_MAX = 100_000
 
 
-class SqlStore:
+class SqlStore(HookRows):
     """A store belongs to the event loop that opened it."""
 
     def __init__(

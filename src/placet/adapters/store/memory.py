@@ -96,6 +96,15 @@ class MemoryDatabase(Sqlite):
                 found[workload_id] = (WorkloadState(state), epoch)
         return found
 
+    def fences(self, workload_ids: Iterable[str]) -> dict[str, tuple[int, int]]:
+        """Revision and epoch of the lease of each as they are committed now."""
+        query = "SELECT revision, lease_epoch FROM workloads WHERE id=?"
+        found: dict[str, tuple[int, int]] = {}
+        for workload_id in sorted(workload_ids):
+            for revision, lease_epoch in self.connection.execute(query, (workload_id,)):
+                found[workload_id] = (revision, lease_epoch)
+        return found
+
     def records(self, workload_ids: Sequence[str]) -> Sequence[Record]:
         """The committed records, without the detour over a server."""
         link = self.connect(writes=False)

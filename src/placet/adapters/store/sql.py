@@ -1,19 +1,13 @@
-"""Every statement, written once against the tables and compiled once per engine to text with named parameters."""
+"""Every statement about workloads and what belongs to them, tokens and orphans."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
+from collections.abc import Sequence
 from functools import cached_property
-from operator import itemgetter
-from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from sqlalchemy import (
     CTE,
     Boolean,
     ColumnElement,
-    Executable,
     Select,
-    Table,
     Text,
     Update,
     and_,
@@ -21,14 +15,18 @@ from sqlalchemy import (
     delete,
     func,
     literal,
-    literal_column,
     not_,
     or_,
     select,
     update,
 )
-from sqlalchemy.engine import Dialect
 
+from placet.adapters.store.hook_sql import HookStatements
+from placet.adapters.store.statement import Bound as Bound
+from placet.adapters.store.statement import Flavour as Flavour
+from placet.adapters.store.statement import Params as Params
+from placet.adapters.store.statement import Statement as Statement
+from placet.adapters.store.statement import inline
 from placet.adapters.store.tables import (
     artifacts,
     attempts,
@@ -48,10 +46,6 @@ from placet.adapters.store.tables import (
 from placet.domain.records import WAITS_FOR_CAPACITY
 from placet.domain.states import ATTEMPT_FINAL, WORKLOAD_FINAL, IntentState, OrphanState, WorkloadState
 
-if TYPE_CHECKING:
-    from sqlalchemy.dialects.postgresql import Insert as PostgresInsert
-    from sqlalchemy.dialects.sqlite import Insert as SqliteInsert
-
 SUBMIT = "submit"
 
 MOVABLE = (
@@ -65,75 +59,18 @@ ATTEMPT_FIXED = frozenset({"workload_id", "epoch", "placement", "created_ms", *A
 UNSETTLED = (IntentState.SENT, IntentState.AMBIGUOUS)
 
 
-Params: TypeAlias = Mapping[str, object]
-Bound: TypeAlias = Params | tuple[object, ...]
-
-
-class Flavour(Protocol):
-    """How one engine writes what the other writes differently."""
-
-    dialect: Dialect
-
-    def insert(self, table: Table) -> "SqliteInsert | PostgresInsert":
-        """An INSERT that knows ON CONFLICT."""
-
-    def one_of(self, column: ColumnElement[str], name: str) -> ColumnElement[bool]:
-        """The column is in the list given as the parameter ``name``."""
-
-    def many(self, values: Sequence[str]) -> object:
-        """The list as that parameter's value."""
-
-
-@dataclass(frozen=True)
-class Statement:
-    """Text for the driver, and the way from parameters by name to what it wants; ``fixed`` are those that never vary.
-
-    The driver of SQLite looks names up anew for each row, which costs more than the write itself: it gets tuples.
-    """
-
-    text: str
-    bind: Callable[[Params], Bound]
-    fixed: Params = field(default_factory=dict)
-
-
-def _binder(names: Sequence[str] | None) -> Callable[[Params], Bound]:
-    if names is None:
-        return lambda params: params
-    if len(names) > 1:
-        return itemgetter(*names)
-    return lambda params: tuple(params[name] for name in names)
-
-
 def held() -> ColumnElement[bool]:
     """The workloads that somebody owns: not over, or over with something left to release."""
     w = workloads.c
     return and_(w.lease_owner.is_not(None), or_(w.finished_ms.is_(None), w.wake_ms.is_not(None)))
 
 
-def inline(word: StrEnum | str) -> ColumnElement[str]:
-    """One of our own words as text, where a planner must see it to know that a partial index serves."""
-    return literal_column(f"'{word}'", Text())
-
-
-class Statements:
+class Statements(HookStatements):
     """All statements for one engine."""
 
     def __init__(self, flavour: Flavour) -> None:
-        self._flavour = flavour
+        super().__init__(flavour)
         self._lists: dict[tuple[bool, int, bool, bool, bool | None], Statement] = {}
-
-    def _compiled(self, statement: Executable, columns: Sequence[str] | None = None) -> Statement:
-        compiled = statement.compile(dialect=self._flavour.dialect, column_keys=columns)  # type: ignore[attr-defined]  # every statement can be compiled; the base class does not say so
-        fixed = {name: bind.value for name, bind in compiled.binds.items() if not bind.required}
-        return Statement(str(compiled), _binder(compiled.positiontup), fixed)
-
-    def _insert(self, table: Table) -> Statement:
-        columns = [column.name for column in table.columns if column.name != "seq"]
-        return self._compiled(self._flavour.insert(table).inline(), columns)
-
-    def _insert_new(self, table: Table) -> Statement:
-        columns = [column.name for column in table.columns]
-        return self._compiled(self._flavour.insert(table).on_conflict_do_nothing(), columns)
 
     # Acceptance
 
@@ -180,13 +117,16 @@ class Statements:
         return self._compiled(self._guarded().where(or_(w.finished_ms.is_(None), same_ending)), MOVABLE)
 
     def _guarded(self) -> Update:
+        return update(workloads).where(workloads.c.id == bindparam("workload_id"), *self._expected())
+
+    def _expected(self) -> Sequence[ColumnElement[bool]]:
+        """The row as its writer had read it, and the lease that it holds."""
         w = workloads.c
         holds_lease = and_(
             w.lease_epoch == bindparam("was_lease_epoch", type_=w.lease_epoch.type),
             w.lease_owner.is_not_distinct_from(bindparam("was_lease_owner", type_=Text())),
         )
-        return update(workloads).where(
-            w.id == bindparam("workload_id"),
+        return (
             w.revision == bindparam("was_revision"),
             w.state == bindparam("was_state"),
             or_(bindparam("any_lease", type_=Boolean()), holds_lease),

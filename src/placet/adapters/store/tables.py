@@ -31,6 +31,7 @@ from placet.domain.states import (
     AttemptState,
     DeliveryState,
     Desired,
+    DispatchState,
     IntentState,
     IntentVerb,
     OrphanState,
@@ -353,3 +354,49 @@ orphans = Table(
     CheckConstraint(f"(state = '{OrphanState.CLOSED}') = (closed_ms IS NOT NULL)", name="closed_iff_closed"),
     CheckConstraint("closed_ms IS NULL OR proof <> ''", name="proof"),
 )
+
+hooks = Table(
+    "hooks",
+    metadata,
+    Column("id", Text, nullable=False),
+    Column("tenant", Text, nullable=False),
+    Column("url", Text, nullable=False),
+    Column("states", Text, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+    Column("created_by", Text, nullable=False),
+    Column("generation", BigInteger, nullable=False),
+    Column("former_until_ms", BigInteger),
+    Column("after_seq", BigInteger, nullable=False),
+    Column("paused_ms", BigInteger),
+    Column("paused_why", Text, nullable=False),
+    Column("revision", BigInteger, nullable=False),
+    PrimaryKeyConstraint("id"),
+    CheckConstraint("generation >= 1", name="generation"),
+    CheckConstraint("paused_ms IS NULL OR paused_why <> ''", name="paused_why"),
+)
+
+# ``seq`` is that of the event; a message that tells of none has a negative one.
+dispatches = Table(
+    "dispatches",
+    metadata,
+    Column("hook_id", Text, ForeignKey("hooks.id"), nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("id", Text, nullable=False),
+    Column("workload_id", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("due_ms", BigInteger),
+    Column("tries", BigInteger, nullable=False),
+    Column("sent_ms", BigInteger),
+    Column("status", BigInteger),
+    Column("problem", Text, nullable=False),
+    PrimaryKeyConstraint("hook_id", "seq"),
+    UniqueConstraint("id"),
+    closed("state", DispatchState),
+    CheckConstraint(f"(state = '{DispatchState.PENDING}') = (due_ms IS NOT NULL)", name="due_iff_pending"),
+)
+_DUE = text("due_ms IS NOT NULL")
+Index("ix_dispatches_due", dispatches.c.due_ms, sqlite_where=_DUE, postgresql_where=_DUE)
+Index("ix_dispatches_created", dispatches.c.hook_id, dispatches.c.created_ms)

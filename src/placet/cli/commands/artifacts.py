@@ -38,6 +38,33 @@ def _nothing(workload: "WorkloadView") -> Stop:
     return Stop("no_outputs", f"{what}: it is {workload.state}", f"placet account {workload.id} says what can be done")
 
 
+def artifacts_link(
+    context: typer.Context,
+    workload: Id,
+    paths: Annotated[list[str] | None, typer.Argument(help="Paths or names of outputs; without any, all.")] = None,
+) -> None:
+    """Print addresses from which anyone can download outputs for some minutes, straight from the object store."""
+    from placet.sdk import saving
+
+    output = Output(context.obj)
+    with client(context.obj) as server:
+        workload_id = resolve(server, workload)
+        found = server.artifacts(workload_id)
+        wanted = [saving.chosen(found, path) for path in paths] if paths else saving.newest(found)
+        links = [(one, server.artifact_link(workload_id, one)) for one in wanted]
+    if any(link is None for _, link in links):
+        raise Stop(
+            "no_link",
+            "outputs of this server are not in an object store that signs addresses",
+            "download them with `placet artifacts get`; a bucket is set up by `artifacts_url`",
+        )
+    if output.json:
+        output.document([{**one.model_dump(), "link": link} for one, link in links])
+    else:
+        for _, link in links:
+            output.say(str(link))
+
+
 def artifacts_get(
     context: typer.Context,
     workload: Id,

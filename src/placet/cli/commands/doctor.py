@@ -85,6 +85,7 @@ def examine(data: Path, local: Path, sandbox: str, database: str) -> Iterator[Fi
     yield _nvml()
     yield _postgresql()
     yield _gpuhunt()
+    yield _objects()
     yield _process("server", places.socket_path(data), "commands that need one start it in the background")
     yield _supervisor(local)
     yield from _providers(data)
@@ -241,6 +242,17 @@ def _gpuhunt() -> Finding:
         name="prices of many clouds",
         state="ok" if here else "off",
         found="gpuhunt" if here else "not installed; needed only to compare prices: pip install 'placet[gpuhunt]'",
+    )
+
+
+def _objects() -> Finding:
+    lacking = [name for name in ("obstore", "boto3") if importlib.util.find_spec(name) is None]
+    return Finding(
+        name="object stores",
+        state="off" if lacking else "ok",
+        found=f"not installed: {', '.join(lacking)}; needed only for buckets: pip install 'placet[objects]'"
+        if lacking
+        else "obstore, boto3",
     )
 
 

@@ -38,7 +38,7 @@ def ledger(
             _money(one.useful_usd),
             _money(one.overhead_usd),
             _money(one.wasted_usd),
-            one.reason,
+            one.reason + (" (an orphan of it)" if Decimal(one.orphan_usd) else ""),
             _money(one.after_stop_usd),
         )
         for one in view.entries

@@ -68,7 +68,7 @@ def show(context: typer.Context, workload: Id) -> None:
             "state": view.state,
             "desired": view.desired,
             "stop": _stop(view),
-            "waiting for": view.reason,
+            "waiting for": None if view.final else view.reason,
             "cause": view.cause,
             "message": view.failure.message if view.failure else None,
             "fix": view.failure.fix if view.failure else None,
@@ -103,17 +103,38 @@ def _attempts(output: Output, view: "WorkloadView") -> None:
             one.exit_code,
             one.failure.cause.code if one.failure else "",
             took(one),
-            ("at most " if one.cost_at_most else "") + format_money(Decimal(one.cost_usd)),
+            cost(one),
+            price(one),
         )
         for one in view.attempt_list
     ]
     if rows:
         output.say("")
-        output.table(("Attempt", "State", "Offer", "Exit code", "Cause", "Took", "Cost"), rows)
+        output.table(("Attempt", "State", "Offer", "Exit code", "Cause", "Took", "Cost", "Per hour"), rows)
+
+
+def cost(one: "AttemptView") -> str:
+    """What an attempt cost: at most, where nobody knows when it ended; so far, while it is not over."""
+    so_far = " so far" if one.live_ms is not None else ""
+    return ("at most " if one.cost_at_most else "") + format_money(Decimal(one.cost_usd)) + so_far
+
+
+def price(one: "AttemptView") -> str:
+    """What it costs by the hour, and what was offered where that was something else."""
+    offered = one.placement.price_usd_per_hour
+    told = one.price_usd_per_hour or offered
+    if told is None:
+        return ""
+    other = (
+        "" if offered is None or Decimal(offered) == Decimal(told) else f", offered {format_money(Decimal(offered))}"
+    )
+    return format_money(Decimal(told)) + other
 
 
 def took(one: "AttemptView") -> str:
     """How long an attempt took, as far as that is known: nobody measured one that was lost."""
+    if one.live_ms is not None:
+        return f"{format_duration_ms(one.live_ms)} so far"
     watched = one.exited_at or one.finished_at is None or "running" in one.phases_ms
     if one.phases_ms and watched:
         return format_duration_ms(sum(one.phases_ms.values()))

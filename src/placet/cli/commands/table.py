@@ -22,6 +22,7 @@ from placet.cli.commands import (
     sizing,
     streaming,
     trying,
+    webhooks,
 )
 
 RUN, LOOK, PLAN, OPERATE = "Run", "Look", "Plan", "Operate"
@@ -79,7 +80,11 @@ GROUPS = (
         "artifacts",
         "What a workload hands back.",
         LOOK,
-        (Command("ls", artifacts.artifacts_ls), Command("get", artifacts.artifacts_get)),
+        (
+            Command("ls", artifacts.artifacts_ls),
+            Command("get", artifacts.artifacts_get),
+            Command("link", artifacts.artifacts_link),
+        ),
     ),
     Group(
         "provider",
@@ -89,6 +94,23 @@ GROUPS = (
             Command("ls", providers.provider_ls),
             Command("show", providers.provider_show),
             Command("test", trying.provider_test),
+        ),
+    ),
+    Group(
+        "webhook",
+        "Who is told when a workload moves.",
+        OPERATE,
+        (
+            Command("add", webhooks.webhook_add),
+            Command("ls", webhooks.webhook_ls),
+            Command("rm", webhooks.webhook_rm),
+            Command("test", webhooks.webhook_test),
+            Command("messages", webhooks.webhook_messages),
+            Command("resend", webhooks.webhook_resend),
+            Command("replay", webhooks.webhook_replay),
+            Command("pause", webhooks.webhook_pause),
+            Command("resume", webhooks.webhook_resume),
+            Command("rotate", webhooks.webhook_rotate),
         ),
     ),
     Group(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from placet.ports.artifacts import Artifacts
+from placet.ports.artifacts import STORED, Artifacts
 
 PIECE = b"0123456789" * 1000
 
@@ -37,7 +37,9 @@ async def broken() -> AsyncIterator[bytes]:
 
 
 class ArtifactsContract(ABC):
-    """Inherit, and supply the fixture ``store``."""
+    """Inherit, and supply the fixture ``store``. ``creates_only`` is false for a store without conditional creates."""
+
+    creates_only = True
 
     @pytest.fixture
     @abstractmethod
@@ -97,6 +99,49 @@ class ArtifactsContract(ABC):
         with pytest.raises(ConnectionError):
             await store.write(other, broken())
         assert await store.stat(other) is None
+
+    async def test_what_is_stored_already_is_only_looked_at(self, store: Artifacts) -> None:
+        location, other = store.location("t", "wl_1", 1, "outputs/a"), store.location("t", "wl_1", 2, "outputs/a")
+        with pytest.raises(FileNotFoundError):
+            await store.adopt(location, STORED + location, size_bytes=5, sha256=None)
+        await store.write(location, pieces(b"12345"))
+        await store.adopt(location, STORED + location, size_bytes=5, sha256=None)
+        with pytest.raises(ValueError, match="announced"):
+            await store.adopt(location, STORED + location, size_bytes=4, sha256=None)
+        with pytest.raises(ValueError, match="another"):
+            await store.adopt(other, STORED + location, size_bytes=5, sha256=None)
+        assert await content(store, location) == b"12345"
+
+    async def test_what_is_committed_is_committed_once(self, store: Artifacts) -> None:
+        location = store.location("t", "wl_1", 1, "manifest.json")
+        assert await store.commit(location, b"first")
+        assert not await store.commit(location, b"second")
+        assert await content(store, location) == b"first"
+
+    async def test_of_many_that_commit_one_does(self, store: Artifacts) -> None:
+        if not self.creates_only:
+            pytest.skip("the store has no conditional create")
+        location = store.location("t", "wl_1", 1, "manifest.json")
+        bodies = [str(number).encode() for number in range(8)]
+        created = await asyncio.gather(*(store.commit(location, body) for body in bodies))
+        assert created.count(True) == 1
+        assert await content(store, location) == bodies[created.index(True)]
+
+    async def test_a_large_file_is_there_whole(self, store: Artifacts, tmp_path: Path) -> None:
+        path, location = tmp_path / "large", store.location("t", "wl_1", 1, "outputs/large")
+        body = b"0123456789abcdef" * (20 * 1024 * 1024 // 16)
+        path.write_bytes(body)
+        await store.adopt(location, str(path), size_bytes=len(body), sha256=sha256(body))
+        assert sha256(await content(store, location)) == sha256(body)
+        assert await content(store, location, 10_000_001, 17) == body[10_000_001:10_000_018]
+
+    @pytest.mark.parametrize("name", ["a b/ü#%20%.txt", "t~{x}?&=+.bin", "emoji😀/[x]*", "a:b\\c|d'<>", "%2e%2e/%2f"])
+    async def test_odd_names_are_names(self, store: Artifacts, name: str) -> None:
+        location = store.location("t", "wl_1", 1, f"outputs/{name}")
+        await store.write(location, pieces(name.encode()))
+        assert await content(store, location) == name.encode()
+        await store.delete_workload("t", "wl_1")
+        assert await store.stat(location) is None
 
     async def test_ranges(self, store: Artifacts, source: Path) -> None:
         location = store.location("t", "wl_1", 1, "outputs/a")

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from enum import StrEnum
 
-from placet.domain.allocations import Handle, Launch, LogChunk, Observation, PermitRequest, Phase
+from placet.domain.allocations import FoundOutput, Handle, Launch, LogChunk, Observation, PermitRequest, Phase
 from placet.domain.errors import ProviderError, Unavailable
 from placet.ports.provider import Hints, Provider
 from placet.testing.conformance.waiting import eventually
@@ -16,12 +16,13 @@ FINAL = (Phase.ENDED, Phase.GONE)
 
 
 class Behaviour(StrEnum):
-    """What the program of a launch does."""
+    """What the program of a launch does; ``WRITE`` succeeds and leaves a declared output that is not empty."""
 
     SUCCEED = "succeed"
     EXIT_3 = "exit_3"
     HOLD = "hold"
     TALK = "talk"
+    WRITE = "write"
     MISSING = "missing"
 
 
@@ -174,6 +175,11 @@ async def released(provider: Provider, handle: Handle) -> None:
 async def read(provider: Provider, handle: Handle, stream: str, offset: int) -> list[LogChunk]:
     """Everything that is there now from an offset on."""
     return [chunk async for chunk in provider.logs(handle, stream, offset)]
+
+
+async def output(provider: Provider, handle: Handle, found: FoundOutput, offset: int) -> bytes:
+    """The bytes of one collected output from an offset on."""
+    return b"".join([piece async for piece in provider.read_output(handle, found, offset)])
 
 
 def free_slots(provider: Provider, offer_id: str) -> int | None:

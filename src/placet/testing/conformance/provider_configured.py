@@ -6,7 +6,7 @@ from typing import TypeGuard
 
 from placet.domain.allocations import Launch, Tag
 from placet.domain.offers import Demand, Offer
-from placet.domain.spec import Resources, Runtime, RuntimeKind, Spec
+from placet.domain.spec import Output, Resources, Runtime, RuntimeKind, Spec
 from placet.domain.values import evolve
 from placet.ports.provider import Provider, Rehearsing
 from placet.testing.conformance.provider_bench import Behaviour, Fault, Listener, ProviderBench
@@ -17,6 +17,7 @@ SCRIPTS = {
     Behaviour.EXIT_3: "exit 3",
     Behaviour.HOLD: "sleep 600 & wait",
     Behaviour.TALK: "printf 'one\\ntwo\\nthree\\n'",
+    Behaviour.WRITE: "printf 'one\\ntwo\\nthree\\n' > told.txt",
 }
 NOWHERE = "/no/such/program"
 TOO_MANY_CORES = Decimal(16_000)
@@ -57,6 +58,8 @@ class ConfiguredBench(ProviderBench):
 
     def launch(self, behaviour: Behaviour, key: str) -> Launch:
         plain = self._launch(key, self._runtime(behaviour))
+        if behaviour is Behaviour.WRITE:
+            plain = evolve(plain, spec=evolve(plain.spec, outputs=(Output(name="told", path="told.txt"),)))
         played = self._probe.rehearsed(plain, behaviour) if _rehearses(self._probe) else None
         return plain if played is None else played
 

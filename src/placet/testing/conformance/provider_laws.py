@@ -1,6 +1,7 @@
 """The laws of a provider in good weather: one key one thing, truth after a cut, stops, words, logs, offers, limits."""
 
 import asyncio
+import hashlib
 from collections.abc import Awaitable
 
 from placet.domain.allocations import Handle, PermitRequest, Phase
@@ -18,6 +19,7 @@ from placet.testing.conformance.provider_bench import (
     free_slots,
     in_phase,
     observe,
+    output,
     read,
     released,
 )
@@ -241,6 +243,27 @@ async def logs_neither_lose_nor_repeat(trial: Trial) -> None:
 async def logs_of_what_is_not_there(trial: Trial) -> None:
     stream = trial.provider.card.log_streams[0]
     must(await read(trial.provider, trial.never("6-never"), stream, 0) == [], "nothing is told")
+
+
+@law("what was collected is read from any offset, and is what was announced")
+async def outputs_are_what_was_announced(trial: Trial) -> None:
+    provider = trial.provider
+    handle = await provider.submit(trial.launch(Behaviour.WRITE, "6-outputs"))
+    last = await ended(provider, handle)
+    must(last.computed and last.collected and last.outputs, f"the output was collected: {last}")
+    for found in last.outputs:
+        whole = await output(provider, handle, found, 0)
+        must(len(whole) == found.size_bytes > 0, f"{found.path} has the size that was announced")
+        must(hashlib.sha256(whole).hexdigest() == found.sha256, f"{found.path} has the digest that was announced")
+        for offset in {1, found.size_bytes - 1, found.size_bytes}:
+            rest = await output(provider, handle, found, offset)
+            must(rest == whole[offset:], f"{found.path} is read from offset {offset}")
+    await released(provider, handle)
+    try:
+        await output(provider, handle, last.outputs[0], 0)
+    except FileNotFoundError:
+        return
+    raise AssertionError("what is released is not read any more")
 
 
 # 7. Offers carry what a choice needs.

@@ -22,6 +22,7 @@ from placet.domain.records import (
 )
 from placet.domain.states import AttemptState, Desired, IntentState, IntentVerb, OrphanState, WorkloadState
 from placet.ports.store import Store, Submission
+from placet.testing.conformance.store_hooks import HooksContract
 from placet.testing.conformance.store_ownership import Opener, OwnershipContract
 from placet.testing.conformance.store_values import (
     NOW_MS,
@@ -47,7 +48,7 @@ from placet.testing.conformance.store_values import (
 W = WorkloadState
 
 
-class StoreContract(OwnershipContract):
+class StoreContract(HooksContract, OwnershipContract):
     """Each test has a database of its own; ``store`` is open on it, ``opener`` opens another one."""
 
     # Acceptance

@@ -2,10 +2,12 @@
 
 import argparse
 import sys
+from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
 from pathlib import Path
 
 from placet.testing.world.answers import MANY, rare
-from placet.testing.world.hunting import hunt
+from placet.testing.world.hunting import Hunt, hunt
 from placet.testing.world.mutants import MUTANTS
 from placet.testing.world.options import Options, draw
 from placet.testing.world.reduce import reduced
@@ -31,6 +33,7 @@ def main() -> int:
     parser.add_argument("--lines", type=int, default=LINES, help="how many of the last events to tell")
     parser.add_argument("--mutants", nargs="*", metavar="NAME", help="hunt these mutants of the engine, or all")
     parser.add_argument("--enough", type=int, default=1, help="a mutant that was caught so often needs no more worlds")
+    parser.add_argument("--rates", action="store_true", help="live through all worlds of each mutant: how often")
     arguments = parser.parse_args()
     if arguments.mutants is not None:
         return _hunt(arguments)
@@ -48,22 +51,31 @@ def main() -> int:
 
 
 def _hunt(arguments: argparse.Namespace) -> int:
+    names = arguments.mutants or list(MUTANTS)
+    seeds = range(arguments.first, arguments.first + arguments.seeds)
+    enough = arguments.seeds if arguments.rates else arguments.enough
     surviving = []
-    for name in arguments.mutants or MUTANTS:
-        seeds = range(arguments.first, arguments.first + arguments.seeds)
-        found = hunt(MUTANTS[name], seeds, enough=arguments.enough)
-        share = 100 * len(found.caught) / found.lived
-        rules = ", ".join(found.rules) or "SURVIVES"
-        _say(f"{name:22} in {len(found.caught)} of {found.lived} worlds ({share:.0f}%): {rules}")
-        if found.caught:
-            _say(f"{'':22} first in {found.caught[0]}")
-        else:
-            surviving.append(name)
-        if found.unsound:
-            _say(f"{'':22} as it is, the engine fails in {list(found.unsound)}")
+    with ProcessPoolExecutor(arguments.processes) as pool:
+        for found in pool.map(_hunted, names, repeat(seeds), repeat(enough)):
+            _tell_hunt(found)
+            if not found.caught:
+                surviving.append(found.mutant)
     if surviving:
         _say("surviving: " + ", ".join(surviving))
     return 1 if surviving else 0
+
+
+def _hunted(name: str, seeds: range, enough: int) -> Hunt:
+    return hunt(MUTANTS[name], seeds, enough=enough)
+
+
+def _tell_hunt(found: Hunt) -> None:
+    rules = ", ".join(found.rules) or "SURVIVES"
+    _say(f"{found.mutant:22} in {len(found.caught)} of {found.lived} worlds ({100 * found.rate:.0f}%): {rules}")
+    if found.caught:
+        _say(f"{'':22} first in {found.caught[0]}, 95 % sure after {found.seeds_for(0.95)}")
+    if found.unsound:
+        _say(f"{'':22} as it is, the engine fails in {list(found.unsound)}")
 
 
 def _one(options: Options, arguments: argparse.Namespace) -> int:

@@ -6,7 +6,16 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TypeVar
 
-from placet.domain.allocations import ContractCard, Handle, Launch, LogChunk, Observation, PermitRequest, Phase
+from placet.domain.allocations import (
+    ContractCard,
+    FoundOutput,
+    Handle,
+    Launch,
+    LogChunk,
+    Observation,
+    PermitRequest,
+    Phase,
+)
 from placet.domain.errors import (
     AuthFailed,
     InvalidRequest,
@@ -253,6 +262,12 @@ class Adapter:
         gone = machine is None or machine.deleted_s is not None
         data = await self._read("logs", lambda: b"" if gone else LOG)
         yield LogChunk(stream=stream, offset=offset, data=data[offset:], final=not gone)
+
+    async def read_output(self, handle: Handle, found: FoundOutput, offset: int) -> AsyncIterator[bytes]:
+        machine = self._cloud.machines.get(handle.native_id)
+        if machine is None or machine.deleted_s is not None:
+            raise FileNotFoundError(found.location)
+        yield await self._read("output", lambda: bytes(found.size_bytes)[offset:])
 
     # The wire
 

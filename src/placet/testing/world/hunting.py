@@ -1,5 +1,6 @@
 """How many worlds it takes until a mutant is noticed."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -22,6 +23,17 @@ class Hunt:
     rules: tuple[str, ...]
     unsound: tuple[int, ...] = ()
 
+    @property
+    def rate(self) -> float:
+        """The share of worlds that caught it."""
+        return len(self.caught) / self.lived if self.lived else 0.0
+
+    def seeds_for(self, certainty: float) -> int | None:
+        """How many worlds it takes to catch it with that probability; ``None`` where none did."""
+        if not self.caught:
+            return None
+        return 1 if self.rate == 1 else math.ceil(math.log(1 - certainty) / math.log(1 - self.rate))
+
 
 def focused(mutant: Mutant, seed: int) -> Options:
     """The world of a seed, with what brings the mutant to light."""
@@ -33,7 +45,13 @@ def focused(mutant: Mutant, seed: int) -> Options:
         if name not in mutant.faults:
             faults.pop(name, None)
     card = chance.choice(mutant.cards) if mutant.cards else options.card
-    return replace(options, faults=faults, card=card, faults_s=mutant.faults_s or options.faults_s)
+    return replace(
+        options,
+        faults=faults,
+        card=card,
+        faults_s=mutant.faults_s or options.faults_s,
+        workers=mutant.workers or options.workers,
+    )
 
 
 def hunt(mutant: Mutant, seeds: Iterable[int], *, enough: int = 1) -> Hunt:

@@ -27,7 +27,9 @@ Patch: TypeAlias = tuple[object, str, object]
 
 @dataclass(frozen=True, kw_only=True)
 class Mutant:
-    """One rule removed; ``faults`` of that strength bring it to light, and providers with one of ``cards``."""
+    """One rule removed; ``faults`` of that strength bring it to light, providers with one of ``cards``, and so many
+    ``workers``, where it takes more than one.
+    """
 
     name: str
     removed: str
@@ -36,6 +38,7 @@ class Mutant:
     strength: float = 2.0
     faults_s: float | None = None
     cards: tuple[str, ...] = ()
+    workers: int | None = None
 
 
 @contextmanager
@@ -160,6 +163,18 @@ class _Unguarded(Statements):
     @cached_property
     def end(self) -> Statement:
         return self._compiled(self._guarded(), MOVABLE)
+
+
+class _Unconditional(Statements):
+    """A row is written whatever became of it since it was read."""
+
+    def _expected(self) -> tuple[()]:
+        return ()
+
+
+def _stale_writes() -> Sequence[Patch]:
+    unconditional = _Unconditional(Sqlite(Path(":memory:")))
+    return _instead(memory, "_statements", lambda: unconditional)
 
 
 def _second_verdict() -> Sequence[Patch]:
@@ -372,6 +387,15 @@ MUTANTS: Mapping[str, Mutant] = {
             removed="a permit is for the current epoch of what is still wanted",
             patches=_every_permit,
             faults=("pause", "late_create", "permit_unheard", "slow_boot"),
+        ),
+        Mutant(
+            name="stale-writes",
+            removed="a write changes only the row that its writer had read, under the lease that it holds",
+            patches=_stale_writes,
+            faults=("held_write",),
+            strength=10.0,
+            faults_s=900.0,
+            workers=2,
         ),
         Mutant(name="second-verdict", removed="a final state is never left", patches=_second_verdict),
         Mutant(

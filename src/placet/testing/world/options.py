@@ -49,6 +49,7 @@ FAULTS: Mapping[str, float] = {
     "crash": 0.002,
     "pause": 0.001,
     "held_send": 0.05,  # a server stands still between an intent and its create
+    "held_write": 0.01,  # a server stands still past its lease between what it has read and what it writes
     "power_cut": 0.0003,
     "store_busy": 0.02,
     "store_unknown": 0.01,
@@ -63,6 +64,7 @@ FAULTS: Mapping[str, float] = {
 STRENGTHS = (0.3, 1.0, 3.0)
 
 CARD = ContractCard(
+    outputs_are_files=True,
     identity="unique_name",
     visibility_s=0.0,
     late_create_s=30.0,

@@ -24,7 +24,9 @@ SEND_WITHIN_S = 5.0
 # So long what could not be delivered is kept: the world has set it, less what clocks differ.
 KEPT_S = 290.0
 # Where our servers die or stand still, an expensive run is stopped that much later at most.
-HOLDS_UP = frozenset({"crash", "pause", "power_cut", "store_busy", "store_unknown", "store_full", "store_slow", "dark"})
+HOLDS_UP = frozenset(
+    {"crash", "pause", "held_write", "power_cut", "store_busy", "store_unknown", "store_full", "store_slow", "dark"}
+)
 HELD_UP_S = 300.0
 # Where the provider's card does not say how late a create may land, it is so late at most.
 LATE_WITHOUT_BOUND_S = 600.0
@@ -44,6 +46,7 @@ class Oracle:
         self._newest: Counter[str] = Counter()
         self._opened_s: dict[tuple[str, int], float] = {}
         self._states: dict[str, tuple[WorkloadState, int]] = {}
+        self._fences: dict[str, tuple[int, int]] = {}
         self._wishes: dict[str, Wish] = {}
         self._results: dict[str, str] = {}
         self._stop_asked: set[str] = set()
@@ -147,6 +150,7 @@ class Oracle:
 
     def committed(self, workload_ids: Iterable[str]) -> None:
         """These rows changed."""
+        self._fenced(workload_ids)
         for workload_id, (state, epoch) in self._database.states(workload_ids).items():
             before = self._states.get(workload_id)
             self._states[workload_id] = (state, epoch)
@@ -168,6 +172,17 @@ class Oracle:
         """Nothing has happened for a while: what was seen grows old."""
         self._answers.ask(self._states)
 
+    def _fenced(self, workload_ids: Iterable[str]) -> None:
+        """Whoever has lost its lease, or read an older row, changes nothing: neither number ever goes back."""
+        for workload_id, fence in self._database.fences(workload_ids).items():
+            revision, lease = self._fences.get(workload_id, (-1, -1))
+            if fence[0] <= revision or fence[1] < lease:
+                self.trace.violate(
+                    "I7",
+                    f"{workload_id} was at revision {revision} of lease {lease} and is at {fence[0]} of {fence[1]}",
+                )
+            self._fences[workload_id] = fence
+
     def power_came_back(self) -> None:
         """What was acknowledged, and what had effects, must have survived."""
         self.trace.meet("the power was cut")
@@ -183,6 +198,7 @@ class Oracle:
             if machine.key in self._sent_s and not self._database.intended(machine.workload_id, machine.epoch):
                 self.trace.violate("I3", f"the intent of {machine.key} is lost, and it exists")
         self._states = dict(found)
+        self._fences = self._database.fences(found)
 
     def acknowledged(self, wish: Wish, workload_id: str) -> None:
         """A client was told that its workload is accepted."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from placet.adapters.store.batch import Item
+from placet.adapters.store.batch import Item, Move
 from placet.adapters.store.link import Database, Link
 from placet.adapters.store.memory import Listener, LoopWriter, MemoryDatabase, MemoryStore
 from placet.adapters.store.readers import Readers
@@ -47,6 +47,8 @@ class WorldWriter(LoopWriter):
         return self._faults.between("store_slow", 0.1, 12) if self._faults.hit("store_slow") else COMMIT_S
 
     async def write(self, items: Sequence[Item]) -> None:
+        if any(isinstance(item, Move) for item in items) and self._faults.hit("held_write"):
+            self._process.pause(self._faults.between("held_write", 45, 240))
         await self._process.turn("before a write")
         await super().write(items)
         await self._process.turn("after a write")

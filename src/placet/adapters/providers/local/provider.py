@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from placet.adapters.pieces import read_file
 from placet.adapters.providers.local import machine, translate
 from placet.adapters.providers.local.link import RUNNER, Link, Refused
 from placet.adapters.providers.local.offers import RUNTIMES, make_offers
@@ -15,6 +16,7 @@ from placet.domain.allocations import (
     ContractCard,
     ErrorKind,
     ErrorRule,
+    FoundOutput,
     Handle,
     Launch,
     Listed,
@@ -22,6 +24,7 @@ from placet.domain.allocations import (
     Naming,
     Observation,
     PermitRequest,
+    PriceEcho,
     Tag,
 )
 from placet.domain.errors import InvalidRequest, OutcomeUnknown, Unavailable
@@ -95,6 +98,8 @@ class LocalProvider:
             states=tuple(translate.PHASES.items()),
             exit_code_reliable=True,
             error_table=ERROR_TABLE,
+            price_echo=PriceEcho.CREATE_REPLY,
+            outputs_are_files=True,
         )
 
     async def open(self, hints: Hints) -> None:
@@ -137,15 +142,15 @@ class LocalProvider:
         except Refused as refusal:
             kind = self.card.error_kind(0, refusal.code)
             raise provider_error(kind, refusal.detail, provider=self.name, raw=refusal.code) from None
-        return translate.handle(answer, self.name, self._options.region or "")
+        return self._handle(answer)
 
     async def find(self, key: str) -> Sequence[Handle]:
         found = await self._look("observe", keys=[key])
-        return [
-            translate.handle(document, self.name, self._options.region or "")
-            for document in found["observations"]
-            if document["phase"] != causes.GONE
-        ]
+        return [self._handle(document) for document in found["observations"] if document["phase"] != causes.GONE]
+
+    def _handle(self, document: dict[str, Any]) -> Handle:
+        options = self._options
+        return translate.handle(document, self.name, options.region or "", options.price_usd_per_hour)
 
     async def observe(self, handles: Sequence[Handle]) -> Sequence[Observation]:
         seen: list[Observation] = []
@@ -168,7 +173,7 @@ class LocalProvider:
 
     async def owned(self, deployment: str) -> AsyncIterator[Handle]:
         async for document in self._owned(deployment):
-            yield translate.handle(document, self.name, self._options.region or "")
+            yield self._handle(document)
 
     async def logs(self, handle: Handle, stream: str, offset: int) -> AsyncIterator[LogChunk]:
         answer = await self._look("observe", keys=[handle.key])
@@ -187,6 +192,11 @@ class LocalProvider:
         if account["sealed"]:
             total = int(account["bytes_total"])
             yield LogChunk(stream=stream, offset=total, data=b"", dropped=total - kept, final=True)
+
+    async def read_output(self, handle: Handle, found: FoundOutput, offset: int) -> AsyncIterator[bytes]:
+        folder = self._options.folder / "attempts" / handle.key
+        async for piece in read_file(folder, found.location, offset):
+            yield piece
 
     async def retire(self) -> None:
         """Ask the supervisor to take nothing new and to leave when nothing lives."""

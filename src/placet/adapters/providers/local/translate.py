@@ -133,7 +133,7 @@ def observation(document: Json, source: str, now_ms: int) -> Observation:
     )
 
 
-def handle(document: Json, provider: str, place: str) -> Handle:
+def handle(document: Json, provider: str, place: str, price_usd_per_hour: Decimal) -> Handle:
     """How to address what the runner keeps."""
     return Handle(
         provider=provider,
@@ -142,6 +142,7 @@ def handle(document: Json, provider: str, place: str) -> Handle:
         created_ms=document["created_ms"],
         place=place,
         nonce=document.get("nonce") or "",
+        price_usd_per_hour=price_usd_per_hour,
     )
 
 

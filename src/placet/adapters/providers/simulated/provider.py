@@ -5,6 +5,7 @@ import hashlib
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import TypeVar
 
+from placet.adapters.pieces import read_file
 from placet.adapters.providers.simulated import translate
 from placet.adapters.providers.simulated.behaviour import Machine, Order, State, look, visible
 from placet.adapters.providers.simulated.cloud import Cloud, Page, Reply
@@ -12,7 +13,17 @@ from placet.adapters.providers.simulated.offers import RUNTIMES, Row, make_offer
 from placet.adapters.providers.simulated.options import SimulatedOptions, behaviour_of
 from placet.adapters.providers.simulated.rehearsal import rehearsed
 from placet.adapters.refusals import provider_error
-from placet.domain.allocations import ContractCard, Handle, Launch, LogChunk, Observation, PermitRequest, Phase, Tag
+from placet.domain.allocations import (
+    ContractCard,
+    FoundOutput,
+    Handle,
+    Launch,
+    LogChunk,
+    Observation,
+    PermitRequest,
+    Phase,
+    Tag,
+)
 from placet.domain.errors import InvalidRequest, NoCapacity, OutcomeUnknown, Unavailable
 from placet.domain.offers import Offer
 from placet.domain.spec import Repeat
@@ -143,6 +154,11 @@ class SimulatedProvider:
             yield LogChunk(stream=stream, offset=start, data=text[start : start + PIECE_BYTES])
         if seen.over:
             yield LogChunk(stream=stream, offset=total, data=b"", dropped=total - len(text), final=True)
+
+    async def read_output(self, handle: Handle, found: FoundOutput, offset: int) -> AsyncIterator[bytes]:
+        folder = self._options.folder / "outputs" / handle.key
+        async for piece in read_file(folder, found.location, offset):
+            yield piece
 
     def rehearsed(self, launch: Launch, what: str) -> Launch | None:
         """The launch so changed that it behaves so, or meets that fault (``ports.provider.Rehearsing``)."""

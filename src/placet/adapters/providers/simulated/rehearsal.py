@@ -15,6 +15,7 @@ PLAYED: Mapping[str, Mapping[str, object]] = {
     "exit_3": {"exit_code": 3},
     "hold": LONG,
     "talk": {"log": "one\ntwo\nthree\n"},
+    "write": {},
     "missing": {"start_fails": True},
     "lost_request": {"lost_reply": "before_effect"},
     "lost_reply": {"lost_reply": "after_effect"},

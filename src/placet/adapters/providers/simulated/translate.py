@@ -99,6 +99,7 @@ def card(options: SimulatedOptions, runtimes: tuple[str, ...]) -> ContractCard:
         rate_limits=(SUBMITS,),
         error_table=ERRORS,
         simulated=True,
+        outputs_are_files=True,
     )
 
 
