@@ -8,6 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -165,15 +166,9 @@ async def open_app(settings: Settings) -> App:
             owner=reconciler,
         )
     )
+    link_s = settings.objects.link_seconds
     queries = Queries(
-        QueryPorts(
-            store=store,
-            artifacts=artifacts,
-            providers=providers,
-            clock=clock,
-            offers=market,
-            link_s=settings.objects.link_seconds,
-        )
+        QueryPorts(store=store, artifacts=artifacts, providers=providers, clock=clock, offers=market, link_s=link_s)
     )
     sender = GuardedSender(settings.webhooks.allowed_private_hosts)
     await _connect(reconciler, queries, store, providers)
@@ -221,11 +216,33 @@ def provider_makers(settings: Settings) -> dict[str, Callable[[], Provider]]:
     makers: dict[str, Callable[[], Provider]] = {}
     if settings.local.enabled:
         makers["local"] = lambda: local_provider(settings, clock)
+    makers.update(_engine_makers(settings, clock))
     if settings.providers.simulated.enabled:
         from placet.adapters.providers.simulated import simulated_provider  # few servers rehearse
 
         section, folder = settings.providers.simulated, settings.simulated_folder
         makers["simulated"] = lambda: simulated_provider(section, folder, clock)
+    if settings.providers.slurm.enabled:
+        from placet.adapters.providers.slurm.making import slurm_provider  # few servers have a cluster
+
+        cluster, hosts = settings.providers.slurm, settings.inputs.allowed_private_hosts
+        makers["slurm"] = lambda: slurm_provider(cluster, hosts, clock)
+    return makers
+
+
+def _engine_makers(settings: Settings, clock: SystemClock) -> dict[str, Callable[[], Provider]]:
+    """The container engines that are set up, and the one that is simply there."""
+    from placet.adapters.providers.container.setting_up import engine_at, engine_provider
+
+    makers: dict[str, Callable[[], Provider]] = {}
+    hosts = settings.inputs.allowed_private_hosts
+    for name, section in [
+        ("container", settings.providers.container),
+        *((e.name, e) for e in settings.providers.engines),
+    ]:
+        address = engine_at(section, os.environ)
+        if address is not None:
+            makers[name] = partial(engine_provider, section, address, name, hosts, clock)
     return makers
 
 

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from placet.adapters.ambient import RandomIds, SystemClock
+from placet.adapters.hooks import GuardedSender
 from placet.contract.words import Scope
 from placet.domain.allocations import Launch
 from placet.engine.effects import Effects
+from placet.engine.hooks import Hooks
 from placet.engine.ledgers import Ledgers
 from placet.engine.orphans import Orphans
 from placet.engine.redelivering import Redelivering
@@ -35,6 +37,10 @@ def script_of(launch: Launch) -> Script:
     if name.startswith("hold"):
         return Script(hold=True)
     return Script(exit_code=3) if name.startswith("fail") else Script(logs=(("stdout", b"hello\n"),))
+
+
+def _nobody_is_told() -> None:
+    """No courier runs here."""
 
 
 @dataclass(kw_only=True)
@@ -63,6 +69,7 @@ class Api:
             redelivering=Redelivering(plane.store, clock, effects, providers, plane.reconciler.touched),
             resolving=Resolving(plane.store, clock, plane.reconciler.touched),
             orphans=Orphans(plane.store, clock, plane.reconciler.sweep_now),
+            hooks=Hooks(plane.store, clock, ids, GuardedSender(()), _nobody_is_told),
             store=plane.store,
             clock=clock,
             ids=ids,
