@@ -267,6 +267,12 @@ class EngineSettings(_Section):
         "minutes; else `placet orphans` shows it and somebody decides.",
     )
 
+    observe: bool = Field(
+        False,
+        description="Only look: nothing is started, stopped, deleted or told, and nothing new is accepted. So begins "
+        "every server on a restored database; `placet server --act` ends that.",
+    )
+
     @model_validator(mode="after")
     def _lease_outlives_beats(self) -> "EngineSettings":
         if self.lease_seconds < 3 * self.beat_seconds:
