@@ -127,6 +127,7 @@ class Cloud:
         self.machines: dict[str, Machine] = {}
         self.listeners: list[Listener] = []
         self.watcher: Watcher | None = None
+        self.landing = 0  # creates that are on their way
         self.room_changed: Callable[[], None] = lambda: None
         # A machine's life is its own, whichever server's call began it.
         self._outside = copy_context()
@@ -159,6 +160,16 @@ class Cloud:
         return max(self._options.slots - sum(1 for machine in self.machines.values() if machine.live), 0)
 
     # What can be done to it
+
+    def land(self, delay_s: float, launch: Launch, landed: Callable[[Machine], None]) -> None:
+        """A create arrives after this time, whatever becomes of its sender."""
+
+        def arrive() -> None:
+            self.landing -= 1
+            landed(self.create(launch))
+
+        self.landing += 1
+        self.loop.call_later(delay_s, arrive)
 
     def create(self, launch: Launch) -> Machine:
         """The create takes effect; where names are unique, once."""

@@ -1,7 +1,7 @@
 """What must never be, checked against what really happened; and what must be in the end. It changes nothing."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from decimal import Decimal
 
 from placet.adapters.store.memory import MemoryDatabase
@@ -268,18 +268,21 @@ class Oracle:
 
     # The end
 
-    def quiet(self) -> bool:
-        """Is there nothing left to do?"""
-        if any(machine.deleted_s is None for machine in self._cloud.machines.values()):
+    def quiet(self, waiting: Collection[str]) -> bool:
+        """Is there nothing left to do? ``waiting`` are the wishes whose clients have not yet heard of an end."""
+        if self._cloud.landing or any(machine.deleted_s is None for machine in self._cloud.machines.values()):
             return False
-        records = self._database.records(sorted(self._states))
-        return all(self._rests(record) for record in records)
-
-    def _rests(self, record: Record) -> bool:
-        over = record.workload.final and record.workload.wake_ms is None
-        return over or (
-            self._waits_by_card(record) and self._cloud.loop.time() - self.trace.told_s > LATE_WITHOUT_BOUND_S
-        )
+        ids = {wish.name: workload_id for workload_id, wish in self._wishes.items()}
+        if not ids.keys() >= set(waiting):
+            return False
+        never = set()
+        for record in self._database.records(sorted(self._states)):
+            if self._waits_by_card(record):
+                never.add(record.workload.id)
+            elif not record.workload.final or record.workload.wake_ms is not None:
+                return False
+        told_lately = self._cloud.loop.time() - self.trace.told_s <= LATE_WITHOUT_BOUND_S
+        return not (never and told_lately) and all(ids[name] in never for name in waiting)
 
     def end(self) -> None:
         """The world ends: everything must have come to its end before it."""
