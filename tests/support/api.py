@@ -14,6 +14,7 @@ from placet.adapters.ambient import RandomIds, SystemClock
 from placet.adapters.hooks import GuardedSender
 from placet.contract.words import Scope
 from placet.domain.allocations import Launch
+from placet.engine.budgets import Budgets
 from placet.engine.effects import Effects
 from placet.engine.hooks import Hooks
 from placet.engine.ledgers import Ledgers
@@ -70,6 +71,7 @@ class Api:
             resolving=Resolving(plane.store, clock, plane.reconciler.touched),
             orphans=Orphans(plane.store, clock, plane.reconciler.sweep_now),
             hooks=Hooks(plane.store, clock, ids, GuardedSender(()), _nobody_is_told),
+            budgets=Budgets(plane.store, clock, plane.reconciler.allowances),
             store=plane.store,
             clock=clock,
             ids=ids,
