@@ -382,7 +382,7 @@ def run_server(settings: Settings, serving: Serving) -> None:
     configure(settings.log.level, settings.log.format)
     listening = _listening(settings, serving)
     check_exposure(listening)
-    with data_folder_lock(settings.data_dir):
+    with data_folder_lock(settings.data_dir, settings.stamp):
         asyncio.run(_serve(settings, serving, listening, asyncio.Event()))
 
 
@@ -395,7 +395,7 @@ def serve_embedded(settings: Settings) -> Iterator[Path]:
     """
     configure("error", settings.log.format)
     listening = _listening(settings, Serving(socket_only=True))
-    with data_folder_lock(settings.data_dir), ThreadPoolExecutor(1, "placet-server") as thread:
+    with data_folder_lock(settings.data_dir, settings.stamp), ThreadPoolExecutor(1, "placet-server") as thread:
         begun: Future[Callable[[], object]] = Future()
         ready: Future[str | None] = Future()
 

@@ -17,7 +17,7 @@ from placet.domain.states import (
     WorkloadState,
     advance,
 )
-from placet.domain.units import format_bytes
+from placet.domain.units import SECOND_MS, format_bytes
 from placet.domain.values import evolve
 from placet.stages import billing, budgets, result, tracking
 from placet.stages.course import Course
@@ -32,6 +32,8 @@ OBSERVED_WRITE_MS = 60_000
 UNDELIVERED_KEPT_MS = 24 * 3_600_000
 # Of offers that had no capacity so many are remembered.
 EXCLUDED_MAX = 64
+# From the end of a program to that of its machine: a provider that forgets what has ended counts from the latter.
+FORGOTTEN_SINCE_MS = 30 * SECOND_MS
 
 
 class Draft:
@@ -51,6 +53,8 @@ class Draft:
         self.delivery_problem: str | None = None
         self.delivery_over = False
         self.course: Course | None = None
+        # For how long the provider of the last attempt remembers what has ended; ``None``: until it is released.
+        self.remembered_s: int | None = None
         # Why nothing may be ended by the clock.
         self.hands_off = ""
         self._before = record
@@ -81,7 +85,11 @@ class Draft:
         """Until when nothing of it may be deleted: somebody may still want what was computed and not delivered."""
         if not kept(self.workload):
             return 0
-        return (self.workload.finished_ms or self.now_ms) + UNDELIVERED_KEPT_MS
+        until_ms = (self.workload.finished_ms or self.now_ms) + UNDELIVERED_KEPT_MS
+        attempt = self.attempt
+        if self.remembered_s is None or attempt is None or attempt.exited_ms is None:
+            return until_ms
+        return min(until_ms, attempt.exited_ms + self.remembered_s * SECOND_MS + FORGOTTEN_SINCE_MS)
 
     def unreleased(self) -> tuple[Attempt, ...]:
         """Ended attempts that may still hold something at their provider."""

@@ -111,6 +111,9 @@ class Watcher(Protocol):
     def code_started(self, machine: Machine) -> None:
         """The user's program begins to run in it."""
 
+    def ended(self, machine: Machine) -> None:
+        """Nothing runs in it any more."""
+
     def deleted(self, machine: Machine, asked: bool) -> None:
         """It is no more; ``asked`` when we did it."""
 
@@ -347,6 +350,8 @@ class Cloud:
             logs=(LogSeal(stream="stdout", bytes_total=len(LOG), bytes_kept=len(LOG)),) if machine.starts else (),
         )
         self.trace.tell(f"{machine.native_id} ended: {cause or 'well'}")
+        if self.watcher is not None:
+            self.watcher.ended(machine)
         self._report(machine)
         self.room_changed()
         if self.card.forgets_after_s is not None:

@@ -37,6 +37,7 @@ class Report:
     lines: tuple[str, ...]
     injected: Counter[str] = field(default_factory=Counter)
     met: Counter[str] = field(default_factory=Counter)
+    answered: Counter[str] = field(default_factory=Counter)
     events: int = 0
     virtual_s: float = 0.0
     took_s: float = 0.0
@@ -94,6 +95,7 @@ def live(options: Options, life: Callable[[World], Coroutine[Any, Any, None]]) -
         lines=tuple(world.trace.lines),
         injected=world.trace.injected,
         met=world.trace.met,
+        answered=world.trace.answered,
         events=world.trace.events,
         virtual_s=world.loop.time(),
         took_s=time.process_time() - begun_s,
@@ -118,6 +120,7 @@ async def serve(world: World) -> None:
         if loop.time() - world.trace.told_s > NOTHING_S:
             break
         await asyncio.sleep(LOOK_S)
+        world.oracle.look()
     for client in clients:
         if client.done() and client.exception() is not None:
             world.trace.violate("fault", f"a request ended by {client.exception()!r}")
