@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from placet.adapters.ambient import RandomIds, SystemClock, chance
 from placet.adapters.artifacts.files import FileArtifacts
@@ -58,6 +58,9 @@ from placet.server.serve import CannotServe as CannotServe
 from placet.server.serve import Control, Listening, check_exposure, data_folder_lock, serve
 from placet.server.tokens import LooseTokenFile, ensure_local_token
 from placet.stages.reaping import Rules
+
+if TYPE_CHECKING:
+    from placet.adapters.providers.container.examining import EngineReport
 
 
 class _Fingerprint:
@@ -245,6 +248,14 @@ def _engine_makers(settings: Settings, clock: SystemClock) -> dict[str, Callable
         if address is not None:
             makers[name] = partial(engine_provider, section, address, name, hosts, clock)
     return makers
+
+
+def engine_reports(settings: Settings) -> "list[EngineReport]":
+    """Whether the container engines can be used, as people are told."""
+    from placet.adapters.providers.container.examining import examine
+
+    found = [examine(settings.providers.container, "container", os.environ)]
+    return found + [examine(section, section.name, os.environ) for section in settings.providers.engines]
 
 
 async def _connect(reconciler: Reconciler, queries: Queries, store: Store, providers: Mapping[str, Provider]) -> None:

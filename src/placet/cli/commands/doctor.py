@@ -44,6 +44,7 @@ def doctor(context: typer.Context) -> int:
     options: Options = context.obj
     output = Output(options)
     findings = list(examine(options.data_dir or places.data_dir(os.environ), *_local(options)))
+    findings += _engines(options)
     with last_words():
         if output.json:
             output.document({"findings": [asdict(finding) for finding in findings]})
@@ -66,6 +67,24 @@ def _local(options: Options) -> tuple[Path, str]:
     except Stop:
         return (options.data_dir or places.data_dir(os.environ)) / "local", "auto"
     return settings.local_folder, settings.local.sandbox
+
+
+def _engines(options: Options) -> Iterator[Finding]:
+    """The container engines that settings name, or that are simply there."""
+    try:
+        settings = settings_for(options)
+    except Stop:
+        return
+    from placet.app import engine_reports  # only this needs it, and it takes a while to load
+
+    for report in engine_reports(settings):
+        yield Finding(
+            name="container engine" if report.provider == "container" else f"container engine {report.provider}",
+            state=report.state,
+            found=report.found,
+            means=report.means,
+            fix=report.fix,
+        )
 
 
 def examine(data: Path, local: Path, sandbox: str) -> Iterator[Finding]:
