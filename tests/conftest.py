@@ -14,6 +14,7 @@ pytest_plugins = [
     "tests.support.object_stores",
     "tests.support.postgres",
     "tests.support.servers",
+    "tests.support.slurm",
 ]
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -23,6 +24,7 @@ LONG_FILES = (
     "tests/sim/test_bench_gates.py",
     "tests/e2e/test_kill_server.py",
     "tests/e2e/test_kill_points.py",
+    "tests/conformance/test_slurm_provider.py",
     "tests/sim/test_world.py",
     "tests/sim/test_world_mutants.py",
     "tests/sim/test_yardstick.py",

@@ -9,6 +9,7 @@ from placet.runner import causes, checkpoints, failpoints
 from placet.runner.attempt import FOLDERS, Attempt
 from placet.runner.collect import Collecting
 from placet.runner.environments import Environments
+from placet.runner.faults import said
 from placet.runner.launch import Invalid, Launch
 from placet.runner.preparing import Preparing
 from placet.runner.records import remove_tree, wall_ms, write_record
@@ -103,7 +104,7 @@ class Keeper:
             write_record(attempt.path("launch.json"), record)
         except OSError as error:
             self.world.capacity.give_back(launch.key)
-            raise Refusal(causes.REFUSED_FAULT, f"cannot keep the attempt: {error}") from None
+            raise Refusal(causes.REFUSED_FAULT, f"cannot keep the attempt: {said(error)}") from None
         self.world.capacity_changed = True
         attempt.enter(causes.ACCEPTED)
         self.attempts[launch.key] = attempt
@@ -153,7 +154,7 @@ class Keeper:
             self._close_key(key)
             return
         grace = attempt.launch.limits.grace_s if grace_s is None else grace_s
-        self._end(attempt, causes.CAUSE_STOPPED, "stopped on request", grace)
+        self.end(attempt, causes.CAUSE_STOPPED, "stopped on request", grace)
 
     def release(self, key: str) -> bool:
         """Delete everything of the attempt; false while it is not at its end, which this brings about."""
@@ -191,9 +192,10 @@ class Keeper:
         self.retiring = True
         for attempt in list(self.attempts.values()):
             grace = attempt.launch.limits.grace_s if grace_s is None else grace_s
-            self._end(attempt, causes.CAUSE_SUPERVISOR_LOST, reason, grace)
+            self.end(attempt, causes.CAUSE_SUPERVISOR_LOST, reason, grace)
 
-    def _end(self, attempt: Attempt, cause: str, reason: str, grace_s: float) -> None:
+    def end(self, attempt: Attempt, cause: str, reason: str, grace_s: float) -> None:
+        """End what lives, for a reason that is told; right in every phase."""
         if attempt.phase in (causes.STARTING, causes.RUNNING, causes.STOPPING):
             self._running.end(attempt, cause, reason, grace_s)
         elif attempt.phase in (causes.ACCEPTED, causes.ENVIRONMENT, causes.INPUTS):

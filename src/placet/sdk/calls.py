@@ -3,19 +3,21 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from typing import TypeVar
 from urllib.parse import quote
 
 from pydantic import BaseModel
 
 from placet.contract import api
+from placet.contract.budgets import BudgetList, BudgetView, DroppedBudgetView
 from placet.contract.explanations import ExplanationView
 from placet.contract.forecasts import CalibrationView
 from placet.contract.hooks import DispatchPage, DispatchView, HookPage, HookView, KeyedHookView, ReplayView
 from placet.contract.ledgers import LedgerView
 from placet.contract.logs import LogPieceView
 from placet.contract.orphans import OrphanPage, OrphanView
-from placet.contract.providers import ProviderList
+from placet.contract.providers import ProviderList, ProviderMessages
 from placet.contract.resolving import DoubtView
 from placet.contract.tokens import IssuedTokenView, TokenPage, TokenView
 from placet.sdk.specs import Document
@@ -199,6 +201,11 @@ def match(document: Document, drops: int = 0) -> Call[api.MatchView]:
     return Call(request=request, read=_as(api.MatchView))
 
 
+def provider_messages() -> Call[ProviderMessages]:
+    """What providers said that no table knows."""
+    return Call(request=Request(method="GET", path="/v1/providers/messages"), read=_as(ProviderMessages))
+
+
 def providers() -> Call[ProviderList]:
     """The providers of the server."""
     return Call(request=Request(method="GET", path="/v1/providers"), read=_as(ProviderList))
@@ -317,13 +324,47 @@ def tokens() -> Call[TokenPage]:
     return Call(request=Request(method="GET", path="/v1/tokens"), read=_as(TokenPage))
 
 
-def create_token(name: str, scopes: Sequence[str], expires_in_s: int | None = None) -> Call[IssuedTokenView]:
+def create_token(
+    name: str,
+    scopes: Sequence[str],
+    expires_in_s: int | None = None,
+    *,
+    budget_usd: Decimal | None = None,
+    month_budget_usd: Decimal | None = None,
+) -> Call[IssuedTokenView]:
     """Make a token; its secret is in the reply and nowhere else."""
     wanted: Document = {"name": name, "scopes": list(scopes)}
+    wanted |= _amounts(budget_usd=budget_usd, month_budget_usd=month_budget_usd)
     if expires_in_s is not None:
         wanted["expires_in_s"] = expires_in_s
     request = Request(method="POST", path="/v1/tokens", headers=JSON_BODY, body=_encoded(wanted), idempotent=False)
     return Call(request=request, read=_as(IssuedTokenView))
+
+
+def budgets() -> Call[BudgetList]:
+    """Budgets and how they stand."""
+    return Call(request=Request(method="GET", path="/v1/budgets"), read=_as(BudgetList))
+
+
+def set_budget(kind: str, holder: str, total_usd: Decimal | None, month_usd: Decimal | None) -> Call[BudgetView]:
+    """Set the budget of a tenant or a token."""
+    body = _encoded(_amounts(total_usd=total_usd, month_usd=month_usd))
+    request = Request(method="PUT", path=_budget(kind, holder), headers=JSON_BODY, body=body)
+    return Call(request=request, read=_as(BudgetView))
+
+
+def drop_budget(kind: str, holder: str) -> Call[DroppedBudgetView]:
+    """Take a budget away."""
+    return Call(request=Request(method="DELETE", path=_budget(kind, holder)), read=_as(DroppedBudgetView))
+
+
+def _budget(kind: str, holder: str) -> str:
+    return f"/v1/budgets/{quote(kind, safe='')}/{quote(holder, safe='')}"
+
+
+def _amounts(**given: Decimal | None) -> Document:
+    """Amounts that are stated, as exact text."""
+    return {name: f"{amount:f}" for name, amount in given.items() if amount is not None}
 
 
 def revoke_token(token_id: str) -> Call[TokenView]:
