@@ -75,7 +75,7 @@ DEATHS: dict[str, tuple[Spec, Cause, FailureClass, int | None, int | None]] = {
         None,
     ),
     "file-size": (
-        script("exec dd if=/dev/zero of=/work/big bs=1M count=8", resources=limits(disk_bytes=4 * MIB)),
+        script("exec dd if=/dev/zero of=big bs=1M count=8", resources=limits(disk_bytes=4 * MIB)),
         Cause.DISK_LIMIT,
         C.MEMORY,
         153,
