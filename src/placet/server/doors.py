@@ -14,6 +14,7 @@ from placet.engine.orphans import Orphans
 from placet.engine.queries import Queries
 from placet.engine.redelivering import Redelivering
 from placet.engine.resolving import Resolving
+from placet.engine.uploading import Uploading
 from placet.ports.ambient import Clock, Ids
 from placet.ports.store import Store
 from placet.server import problems
@@ -37,6 +38,7 @@ class Doors:
     resolving: Resolving
     redelivering: Redelivering
     ledgers: Ledgers
+    uploading: Uploading
     store: Store
     clock: Clock
     ids: Ids

@@ -10,6 +10,7 @@ from starlette.types import Receive, Scope, Send
 
 from placet.domain.errors import StoreBusy, StoreFull, StoreUnknown
 from placet.server import (
+    attempts,
     calibrations,
     explanations,
     ledgers,
@@ -50,6 +51,7 @@ def routes(doors: Doors) -> tuple[Route, ...]:
         *calibrations.Calibrations(doors).routes(),
         *orphans.Orphans(doors).routes(),
         *providers.Providers(doors).routes(),
+        *attempts.Attempts(doors).routes(),
         *operating.Operating(doors, lambda: describe(found)).routes(),
     )
     assert [route.door for route in found] == list(declared()), "routes and declarations differ"
@@ -67,6 +69,7 @@ def declared() -> tuple[Door, ...]:
         *calibrations.DOORS,
         *orphans.DOORS,
         *providers.DOORS,
+        *attempts.DOORS,
         *operating.DOORS,
     )
 
