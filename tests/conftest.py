@@ -9,7 +9,13 @@ from hypothesis import HealthCheck, settings
 
 from tests.support.missing import need_bubblewrap
 
-pytest_plugins = ["tests.support.object_stores", "tests.support.postgres", "tests.support.servers"]
+pytest_plugins = [
+    "tests.support.engines",
+    "tests.support.object_stores",
+    "tests.support.postgres",
+    "tests.support.servers",
+    "tests.support.slurm",
+]
 
 ROOT = Path(__file__).resolve().parent.parent
 PURE_TIMEOUT_S = {"tests/unit/": 30, "tests/property/": 60}
@@ -18,6 +24,7 @@ LONG_FILES = (
     "tests/sim/test_bench_gates.py",
     "tests/e2e/test_kill_server.py",
     "tests/e2e/test_kill_points.py",
+    "tests/conformance/test_slurm_provider.py",
     "tests/sim/test_world.py",
     "tests/sim/test_world_mutants.py",
     "tests/sim/test_yardstick.py",
@@ -54,6 +61,8 @@ def no_placet_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """A setting of the person who runs the tests must not reach them."""
     for name in [name for name in os.environ if name.startswith("PLACET_")]:
         monkeypatch.delenv(name)
+    # An engine that happens to run on the machine is no part of a test that does not ask for it.
+    monkeypatch.setenv("PLACET_PROVIDERS__CONTAINER__ENABLED", "false")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

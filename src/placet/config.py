@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
+from placet.adapters.providers.slurm.settings import SlurmSettings
 from placet.contract.simulated import Simulated
 from placet.domain.units import CORES_MIN, MEMORY_BYTES_MIN, PB, parse_bytes
 from placet.sdk import places
@@ -148,10 +149,103 @@ class SimulatedSettings(_Section):
     defaults: Simulated = Field(default_factory=Simulated, description="")
 
 
+class ContainerGpuSettings(_Section):
+    """A GPU of an engine's machine; the engine itself does not list them."""
+
+    id: str = Field(min_length=1, max_length=200, description="The word by which the engine is asked for it.")
+    model: str = Field(min_length=1, max_length=200, description="Name of the model, such as `L4`.")
+    memory_gb: Decimal = Field(gt=0, le=1_000_000, decimal_places=9, description="Its memory in GB (10^9 bytes).")
+
+
+class ContainerSettings(_Section):
+    """A container engine that runs workloads with the runtime `container`."""
+
+    enabled: Literal["auto"] | bool = Field(
+        "auto", description="`auto`: where an engine is named, or a usual socket answers."
+    )
+    host: str = Field(
+        "",
+        pattern=r"^(|(unix|tcp|http|https)://.+)$",
+        description="`unix:///path` or `tcp://name:port`; default: what the engine's own variables name, "
+        "else the usual sockets. Whoever can use an engine that is not rootless is root on its machine.",
+    )
+    tls_ca: Path | None = Field(None, description="PEM file of the authority that signed the engine's certificate.")
+    tls_certificate: Path | None = Field(None, description="PEM file with our certificate.")
+    tls_key: Path | None = Field(None, description="PEM file with its key.")
+    region: str = Field("", max_length=63, description="Name of the place; default: made from the engine's own name.")
+    slots: int | None = Field(
+        None, ge=1, le=4096, description="Attempts at one time; default: twice the cores, at least 4."
+    )
+    cpu_cores: Cores | None = Field(None, description="Cores to offer; default: all that the engine's machine has.")
+    memory: Memory | None = Field(None, description="Memory to offer; default: most of what that machine has.")
+    gpus: tuple[ContainerGpuSettings, ...] = Field((), max_length=64, description="Its GPUs; default: none.")
+    price_per_hour: Price = Field(Decimal(0), description="US dollars per hour that an attempt counts as.")
+    network: str = Field(
+        "",
+        pattern=r"^(|none|bridge|private|slirp4netns|pasta|[a-zA-Z0-9][a-zA-Z0-9_.-]*)$",
+        max_length=200,
+        description="The engine's network for programs: `none`, or the name of one; default: the engine's own choice.",
+    )
+    read_only_root: bool = Field(
+        False, description="Give programs a root that they cannot write, and a `/tmp` of their own in memory."
+    )
+    allow_root: bool = Field(
+        False,
+        description="Let images that run as root do so, all capabilities dropped; else they run as user 65534.",
+    )
+    tmp: Bytes = Field(10**9, ge=2**20, description="Size of `/tmp` where the root is read-only.")
+    processes: int = Field(4096, ge=16, le=4_194_304, description="Most processes of a spec that states none.")
+    disk_quota: bool = Field(
+        False, description="The storage driver limits disk use per container (overlay2 on xfs with project quotas)."
+    )
+    log_limit: Bytes = Field(
+        64 * 10**6, ge=10**6, description="Bytes of one log file at the engine; it keeps the last two of an attempt."
+    )
+    output_limit: Bytes | None = Field(
+        None, ge=1, description="Most bytes that the outputs of one attempt may measure together; default: any."
+    )
+    collect_seconds: Seconds = Field(3600.0, description="Longest time for collecting the outputs of one attempt.")
+    pull_silence_seconds: Seconds = Field(
+        120.0, description="A pull of an image is given up when the engine says nothing for so long."
+    )
+    checkpoint_days: float = Field(
+        30.0, gt=0, le=3650, description="Days for which a workload's checkpoints are kept after their last use."
+    )
+    call_seconds: Seconds = Field(30.0, description="Longest time for one call of the engine.")
+
+    @model_validator(mode="after")
+    def _no_network_of_the_machine(self) -> "ContainerSettings":
+        if self.network == "host":
+            raise ValueError("network: the machine's own network would be shared with strangers' programs")
+        return self
+
+
+class NamedContainerSettings(ContainerSettings):
+    """One more engine, under a name of its own."""
+
+    name: str = Field(
+        pattern=r"^[a-z][a-z0-9-]{0,40}$", description="Name of the provider in specs, offers and records."
+    )
+    host: str = Field(pattern=r"^(unix|tcp|http|https)://.+$", description="`unix:///path` or `tcp://name:port`.")
+
+
 class ProvidersSettings(_Section):
     """Providers besides this machine."""
 
+    container: ContainerSettings = Field(default_factory=ContainerSettings, description="")
+    engines: tuple[NamedContainerSettings, ...] = Field(
+        (), max_length=64, description="More container engines, each a provider of its own."
+    )
     simulated: SimulatedSettings = Field(default_factory=SimulatedSettings, description="")
+    slurm: SlurmSettings = Field(default_factory=SlurmSettings, description="")
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> "ProvidersSettings":
+        names = [*(engine.name for engine in self.engines), "local", "container", "simulated"]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"several providers are named {', '.join(twice)}: give each engine a name of its own")
+        return self
 
 
 class EngineSettings(_Section):
@@ -171,6 +265,12 @@ class EngineSettings(_Section):
         False,
         description="Delete what bears this deployment's mark at a provider and is recorded nowhere, after ten "
         "minutes; else `placet orphans` shows it and somebody decides.",
+    )
+
+    observe: bool = Field(
+        False,
+        description="Only look: nothing is started, stopped, deleted or told, and nothing new is accepted. So begins "
+        "every server on a restored database; `placet server --act` ends that.",
     )
 
     @model_validator(mode="after")
@@ -223,6 +323,16 @@ class InputSettings(_Section):
 
     allowed_private_hosts: tuple[str, ...] = Field(
         (), description="Host names or addresses from which http(s) inputs may be fetched although they are private."
+    )
+
+
+class WebhookSettings(_Section):
+    """Where messages about workloads may be sent."""
+
+    allowed_private_hosts: tuple[str, ...] = Field(
+        (),
+        description="Host names or addresses, with or without `:port`, to which messages may be sent although they are "
+        "private, speak plain http or listen on an unusual port.",
     )
 
 
@@ -361,6 +471,7 @@ class Settings(BaseSettings):
     placement: PlacementSettings = Field(default_factory=PlacementSettings, description="")
     objects: ObjectSettings = Field(default_factory=ObjectSettings, description="")
     inputs: InputSettings = Field(default_factory=InputSettings, description="")
+    webhooks: WebhookSettings = Field(default_factory=WebhookSettings, description="")
     models: ModelSettings = Field(default_factory=ModelSettings, description="")
     catalog: CatalogSettings = Field(default_factory=CatalogSettings, description="")
     log: LogSettings = Field(default_factory=LogSettings, description="")

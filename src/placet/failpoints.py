@@ -33,6 +33,7 @@ class Point(StrEnum):
     QUOTE_KEY = "quote-key"
     CREDENTIAL = "credential"
     REVOCATION = "revocation"
+    BUDGET = "budget"
     REPLY = "reply"
     # Ownership
     BEAT = "beat"
@@ -65,6 +66,9 @@ class Point(StrEnum):
     KEEP_LOG = "keep-log"
     ARTIFACT_PART = "artifact-part"
     ARTIFACT_NAME = "artifact-name"
+    # Messages to webhooks
+    HOOK = "hook"
+    HOOK_SENT = "hook-sent"
 
 
 def workload_point(state: str) -> str:

@@ -10,7 +10,8 @@ from placet.domain.allocations import Launch
 from placet.domain.spec import Runtime, RuntimeKind, Spec
 from placet.ports.provider import Provider
 from placet.testing.conformance.provider import Behaviour, Listener, ProviderBench, ProviderContract
-from tests.support.local import LocalWorld, alive, launch_of, outputs, process_spec, resources, shell
+from tests.support.local import LocalWorld, alive, launch_of, process_spec, resources
+from tests.support.programs import begun, traced
 
 
 class LocalBench(ProviderBench):
@@ -25,21 +26,7 @@ class LocalBench(ProviderBench):
         return await self.world.connect(listener)
 
     def launch(self, behaviour: Behaviour, key: str) -> Launch:
-        begin = f"echo begun >> {self._traces}/{key}; "
-        match behaviour:
-            case Behaviour.SUCCEED:
-                spec = shell(begin + "exit 0")
-            case Behaviour.EXIT_3:
-                spec = shell(begin + "exit 3")
-            case Behaviour.HOLD:
-                spec = shell(begin + "sleep 600 & wait")
-            case Behaviour.TALK:
-                spec = shell(begin + "printf 'one\\ntwo\\nthree\\n'")
-            case Behaviour.WRITE:
-                spec = shell(begin + "printf 'one\\ntwo\\nthree\\n' > told.txt", outputs=outputs(told="told.txt"))
-            case Behaviour.MISSING:
-                spec = process_spec("/no/such/program")
-        return launch_of(spec, key)
+        return launch_of(traced(behaviour, self._traces / key), key)
 
     def impossible(self, key: str) -> Launch:
         return launch_of(Spec(runtime=Runtime(kind=RuntimeKind.CONTAINER, image="registry.example.com/x:1")), key)
@@ -48,8 +35,7 @@ class LocalBench(ProviderBench):
         return launch_of(process_spec("/bin/true", resources=resources(cpu_cores=Decimal(100_000))), key)
 
     async def started(self, key: str) -> int:
-        trace = self._traces / key
-        return len(trace.read_text().splitlines()) if trace.exists() else 0
+        return begun(self._traces / key)
 
     async def alive(self, key: str) -> int:
         return len(alive(f"PLACET_ATTEMPT_KEY={key}"))

@@ -12,7 +12,7 @@ from placet.domain.experience import Evidence, Experience
 from placet.domain.offer_table import OfferTable
 from placet.domain.offers import Offer
 from placet.domain.spec import CapacityType, Constraints, Objective, Repeat, Selection, Spec
-from placet.stages import ranking
+from placet.stages import groups, ranking
 from placet.stages.filters import Asked
 from placet.stages.learning import learn
 from placet.stages.scores import score
@@ -90,8 +90,8 @@ specs = st.builds(
 
 
 @settings(max_examples=300)
-@given(specs, st.integers(0, 2**32), st.sampled_from([0.3, 0.9, 1.0]))
-def test_the_ranking_is_that_of_a_plain_evaluation(spec: Spec, number: int, share: float) -> None:
+@given(specs, st.integers(0, 2**32), st.sampled_from([0.3, 0.9, 1.0]), st.sampled_from([0, 2**20]))
+def test_the_ranking_is_that_of_a_plain_evaluation(spec: Spec, number: int, share: float, listed_max: int) -> None:
     rng, seed = np.random.default_rng(number), str(number)
     known = some_offers(rng)
     table = OfferTable.of(known)
@@ -104,6 +104,8 @@ def test_the_ranking_is_that_of_a_plain_evaluation(spec: Spec, number: int, shar
         patched.setattr(ranking, "RANKED_MAX", RANKED)
         patched.setattr(ranking, "FIRST_STEP_TIMES", 0)
         patched.setattr(ranking, "STEP_GROWS", 1)
+        patched.setattr(ranking, "MANY_AT_ONCE", RANKED)
+        patched.setattr(groups, "LISTED_MAX", listed_max)
         best = ranking.best_of(asked, table, fits, int(fits.sum()), seed)
     ids = [best.offers.offer(row).id for row in range(len(best.offers))]
 

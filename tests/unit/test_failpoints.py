@@ -23,12 +23,15 @@ PACKAGE = Path(failpoints.__file__).parent
 READS = {
     *("open", "close", "deployment_id", "submission", "held", "load", "next_wake_ms", "find", "list", "counts"),
     *("events", "artifacts", "result", "decisions", "ended", "attempt_by_key", "token", "tokens", "watch"),
-    *("orphans", "orphan", "now_ms"),
+    *("budgets", "budgets_of"),
+    *("orphans", "orphan", "now_ms", "hooks", "last_seq", "events_of_tenant", "due_dispatches", "next_dispatch_ms"),
+    *("dispatches", "dispatch", "unsent"),
 }
 EFFECTS = {
     "provider": {"submit", "answer_permit", "cancel", "release"},
     "artifacts": {"adopt", "commit", "write"},
     "parts": {"begin", "finish"},
+    "sender": {"post"},
 }
 
 

@@ -2,7 +2,10 @@
 
 from enum import StrEnum
 
+from placet.domain.states import DispatchState
 from placet.domain.states import WorkloadState as WorkloadState
+
+MessageState = DispatchState
 
 
 class Scope(StrEnum):
@@ -13,6 +16,7 @@ class Scope(StrEnum):
     CANCEL = "workload:cancel"
     LOGS = "log:read"
     ARTIFACTS = "artifact:read"
+    WEBHOOKS = "webhook:admin"
     TOKENS = "token:admin"
     OPERATOR = "operator"
 

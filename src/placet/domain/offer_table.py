@@ -51,6 +51,13 @@ class Words:
         words._codes = dict(zip(words.texts, range(len(words.texts)), strict=True))
         return words
 
+    @classmethod
+    def numbered(cls, codes: "dict[Any, int]") -> "Words":
+        """These words with codes that count from 0 in their order; the words keep the mapping."""
+        words = cls()
+        words.texts, words._codes = list(codes), codes
+        return words
+
     def code(self, text: str) -> int:
         """The code of a text, a new one if need be. Only for building a table."""
         code = self._codes.get(text)
@@ -199,6 +206,17 @@ class OfferTable:
         if known is None:
             amounts, ranks = np.unique(getattr(self, column), return_inverse=True)
             known = self.derived[name] = (amounts, ranks.astype(np.int16) if len(amounts) <= SHORT_MAX else ranks)
+        return known
+
+    def worked(self, name: str, make: "Callable[[OfferTable], NDArray[Any]]") -> NDArray[Any]:
+        """A column that is worked out from others, made once for the whole snapshot. Not for what is free."""
+        source = self.__dict__.get("_source")
+        if source is not None:
+            taken: NDArray[Any] = source.worked(name, make).take(self.__dict__["_rows"])
+            return taken
+        known: NDArray[Any] | None = self.derived.get(name)
+        if known is None:
+            known = self.derived[name] = make(self)
         return known
 
     def offer(self, row: int) -> Offer:
@@ -435,9 +453,9 @@ def _read(offers: Sequence[Offer]) -> dict[str, list[Any]]:
 
 def _coded(values: Sequence[str | tuple[str, ...] | None]) -> tuple[Words, Codes]:
     """The words of a column and the code of each row; most rows repeat a few values."""
-    distinct = dict.fromkeys(values)
+    distinct = dict(zip(values, range(len(values)), strict=True))
     if len(distinct) == len(values) and set(map(type, values)) == {str}:  # ids
-        return Words.of(map(str, distinct)), np.arange(len(values), dtype=np.int32)
+        return Words.numbered(distinct), np.arange(len(values), dtype=np.int32)
     word_of = {value: _word(value) for value in distinct}
     words = Words.of(word_of.values())
     codes = {value: words.code(word) for value, word in word_of.items()}

@@ -86,6 +86,14 @@ class OrphanState(StrEnum):
     CLOSED = "closed"
 
 
+class DispatchState(StrEnum):
+    """A message to a webhook: to be sent, taken by its receiver, or no longer tried."""
+
+    PENDING = "pending"
+    TAKEN = "taken"
+    GIVEN_UP = "given_up"
+
+
 W, A = WorkloadState, AttemptState
 
 WORKLOAD_MOVES: Mapping[WorkloadState, frozenset[WorkloadState]] = {
@@ -127,12 +135,19 @@ ORPHAN_MOVES: Mapping[OrphanState, frozenset[OrphanState]] = {
     OrphanState.CLOSED: frozenset(),
 }
 
+DISPATCH_MOVES: Mapping[DispatchState, frozenset[DispatchState]] = {
+    DispatchState.PENDING: frozenset({DispatchState.TAKEN, DispatchState.GIVEN_UP}),
+    # Whoever asks for it again gets it again.
+    DispatchState.TAKEN: frozenset({DispatchState.PENDING}),
+    DispatchState.GIVEN_UP: frozenset({DispatchState.PENDING}),
+}
+
 WORKLOAD_FINAL = frozenset(state for state, targets in WORKLOAD_MOVES.items() if not targets)
 ATTEMPT_FINAL = frozenset(state for state, targets in ATTEMPT_MOVES.items() if not targets)
 # An attempt in one of these may be running user code or costing money at this moment.
 ATTEMPT_LIVE = frozenset({A.INTENDED, A.UNKNOWN, A.SUBMITTED, A.STARTING, A.RUNNING, A.STOPPING, A.EXITED})
 
-State = TypeVar("State", WorkloadState, AttemptState, IntentState, OrphanState)
+State = TypeVar("State", WorkloadState, AttemptState, IntentState, OrphanState, DispatchState)
 
 
 def advance(table: Mapping[State, frozenset[State]], current: State, target: State) -> State:

@@ -19,7 +19,7 @@ from placet.domain.states import (
 )
 from placet.domain.units import format_bytes
 from placet.domain.values import evolve
-from placet.stages import billing, result, tracking
+from placet.stages import billing, budgets, result, tracking
 from placet.stages.course import Course
 from placet.stages.delivery import Delivery, kept
 from placet.stages.doubt import GivesUp
@@ -311,13 +311,15 @@ class Draft:
             self._let_go()
         if not (self._changed_attempts or self._changed_intents or self._events or self.workload != before):
             return None
+        changed = tuple(attempt for attempt in self.attempts if attempt.epoch in self._changed_attempts)
         return Transition(
             expect=Expect(revision=before.revision, state=before.state, lease=before.lease),
             workload=evolve(self.workload, revision=before.revision + 1, updated_ms=self.now_ms),
-            attempts=tuple(attempt for attempt in self.attempts if attempt.epoch in self._changed_attempts),
+            attempts=changed,
             intents=tuple(self._intents[key] for key in sorted(self._changed_intents)),
             events=tuple(self._events),
             decisions=tuple(self._decisions),
+            charges=budgets.charges(self.workload, self._before.attempts, changed),
             artifacts=self.delivered if self._result is not None else (),
             result=self._result,
             flush=self._flush,

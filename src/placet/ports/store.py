@@ -8,7 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from placet.domain.budgets import Budget, Budgeted, Holder
 from placet.domain.decisions import Decision
+from placet.domain.hooks import Dispatch, Hook
 from placet.domain.lessons import Ended
 from placet.domain.orphans import Orphan
 from placet.domain.records import (
@@ -22,7 +24,7 @@ from placet.domain.records import (
     Workload,
     WorkloadFilter,
 )
-from placet.domain.states import WorkloadState
+from placet.domain.states import DispatchState, WorkloadState
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +87,8 @@ class Store(Protocol):
     async def apply(self, transitions: Sequence[Transition]) -> Sequence[bool]:
         """Write each transition whose expectation holds; ``False`` means nothing of it was written.
 
-        The result is write-once: a transition that carries one for a workload that has one is not applied.
+        A transition with a guarded charge beyond the budget of its holder is not applied either. The result is
+        write-once: a transition that carries one for a workload that has one is not applied.
         """
 
     async def beat(self, owner: str, now_ms: int) -> None:
@@ -150,6 +153,60 @@ class Store(Protocol):
 
     async def orphan(self, orphan_id: str) -> Orphan | None:
         """One of them."""
+
+    async def put_budget(self, budget: Budget) -> None:
+        """Set the budget of its holder, whatever it was before, flushed."""
+
+    async def drop_budget(self, kind: Holder, holder: str) -> bool:
+        """There is no bound any more; ``False`` when there was none. What was counted stays counted."""
+
+    async def budgets(self, month: str) -> Sequence[Budgeted]:
+        """All of them by kind and holder, with what counts against them in all and in that month."""
+
+    async def budgets_of(self, month: str, tenant: str, token_id: str) -> Sequence[Budgeted]:
+        """The same of one tenant and one token."""
+
+    async def put_hook(self, hook: Hook) -> None:
+        """Keep a new one, flushed."""
+
+    async def change_hook(self, hook: Hook) -> bool:
+        """Write it where nobody else has since the revision before its own; ``False`` otherwise."""
+
+    async def drop_hook(self, tenant: str, hook_id: str) -> bool:
+        """Forget it and its messages; ``False`` when the tenant has none of that id. Idempotent."""
+
+    async def hooks(self, tenant: str | None) -> Sequence[Hook]:
+        """Those of a tenant, or of all; the newest first."""
+
+    async def last_seq(self) -> int:
+        """The highest number of an event."""
+
+    async def events_of_tenant(self, tenant: str, *, after_seq: int, limit: int) -> Sequence[tuple[Event, str | None]]:
+        """Events in order, each with the name of its workload. On PostgreSQL a lower number may be seen later."""
+
+    async def put_dispatches(self, dispatches: Sequence[Dispatch]) -> None:
+        """Keep messages, flushed; one that is there already stays as it is."""
+
+    async def settle_dispatch(self, dispatch: Dispatch, seen: Dispatch) -> bool:
+        """Write how far it got, where its state and due time are still those that were seen; ``False`` otherwise."""
+
+    async def due_dispatches(self, hook_ids: Sequence[str], now_ms: int, limit: int) -> Sequence[Dispatch]:
+        """Messages to these hooks whose time has come, the earliest first."""
+
+    async def next_dispatch_ms(self, hook_ids: Sequence[str]) -> int | None:
+        """When the next message to one of these is due."""
+
+    async def dispatches(self, hook_id: str, *, limit: int, state: DispatchState | None = None) -> Sequence[Dispatch]:
+        """Messages to one hook, the newest first."""
+
+    async def dispatch(self, hook_id: str, message_id: str) -> Dispatch | None:
+        """One of them."""
+
+    async def unsent(self, hook_id: str) -> int:
+        """How many messages wait to be sent to it."""
+
+    async def drop_dispatches(self, before_ms: int) -> None:
+        """Forget messages made before that moment which are no longer tried."""
 
     def watch(self, listener: Callable[[frozenset[str]], None], *, only_elsewhere: bool = False) -> Callable[[], None]:
         """Call ``listener`` on the event loop with the ids whose rows changed, by us or by another process.

@@ -26,6 +26,8 @@ CAUSE_ENVIRONMENT = "environment"
 CAUSE_INPUT = "input"
 CAUSE_PERMIT_REFUSED = "permit_refused"
 CAUSE_SUPERVISOR_LOST = "supervisor_lost"
+# The manager of a machine that is not ours ended it; why, that manager knows.
+CAUSE_HOST = "host"
 
 CAUSES = (
     CAUSE_EXITED,
@@ -41,6 +43,7 @@ CAUSES = (
     CAUSE_INPUT,
     CAUSE_PERMIT_REFUSED,
     CAUSE_SUPERVISOR_LOST,
+    CAUSE_HOST,
 )
 
 # Codes of a refused request.

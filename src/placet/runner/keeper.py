@@ -153,7 +153,7 @@ class Keeper:
             self._close_key(key)
             return
         grace = attempt.launch.limits.grace_s if grace_s is None else grace_s
-        self._end(attempt, causes.CAUSE_STOPPED, "stopped on request", grace)
+        self.end(attempt, causes.CAUSE_STOPPED, "stopped on request", grace)
 
     def release(self, key: str) -> bool:
         """Delete everything of the attempt; false while it is not at its end, which this brings about."""
@@ -191,9 +191,10 @@ class Keeper:
         self.retiring = True
         for attempt in list(self.attempts.values()):
             grace = attempt.launch.limits.grace_s if grace_s is None else grace_s
-            self._end(attempt, causes.CAUSE_SUPERVISOR_LOST, reason, grace)
+            self.end(attempt, causes.CAUSE_SUPERVISOR_LOST, reason, grace)
 
-    def _end(self, attempt: Attempt, cause: str, reason: str, grace_s: float) -> None:
+    def end(self, attempt: Attempt, cause: str, reason: str, grace_s: float) -> None:
+        """End what lives, for a reason that is told; right in every phase."""
         if attempt.phase in (causes.STARTING, causes.RUNNING, causes.STOPPING):
             self._running.end(attempt, cause, reason, grace_s)
         elif attempt.phase in (causes.ACCEPTED, causes.ENVIRONMENT, causes.INPUTS):

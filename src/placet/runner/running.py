@@ -334,6 +334,8 @@ class Running:
             peak = attempt.group.peak_memory_bytes()
             if peak is not None:
                 attempt.usage["peak_memory_bytes"] = peak
+        elif self._world.ambient is not None:
+            ooms = self._world.ambient.oom_kills_since_start()
         if ooms:
             attempt.note("oom_kills", ooms)
         attempt.ended_as(*_cause(attempt, ooms))

@@ -51,7 +51,7 @@ class Walk:
         self.skipped: list[Json] = []
         self._left = entries_max
         self._pattern = pattern
-        fixed, self._matcher = _split(pattern)
+        fixed, self._matcher = matcher(pattern)
         self._root = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             self._descend(fixed)
@@ -143,7 +143,7 @@ def open_file(root: int, parts: tuple[str, ...]) -> int:
     return file
 
 
-def _split(pattern: str) -> tuple[list[str], re.Pattern[str] | None]:
+def matcher(pattern: str) -> tuple[list[str], re.Pattern[str] | None]:
     """The leading parts without magic characters, and what the whole relative path must match, if there is magic."""
     parts = pattern.split("/") if pattern else []
     fixed: list[str] = []

@@ -18,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict
 
+    from placet.runner.ambient import Ambient
     from placet.runner.attempt import Attempt
 
     Json = Dict[str, Any]
@@ -72,6 +73,8 @@ class World:
         self.gauge = Gauge(self.loop, self.capacity)
         self.settings = Settings()
         self.spawner = Spawner()
+        # The memory group that somebody else made for all of this, where that is so.
+        self.ambient: Ambient | None = None
         self.changed_now: set[Attempt] = set()
         self._probe_sandbox()
         self.capacity_changed = False

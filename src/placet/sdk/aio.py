@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from types import TracebackType
 from typing import Unpack
@@ -10,8 +11,10 @@ from typing import Unpack
 import httpx
 
 from placet.contract import api
+from placet.contract.budgets import BudgetView, DroppedBudgetView
 from placet.contract.explanations import ExplanationView
 from placet.contract.forecasts import CalibrationView
+from placet.contract.hooks import DispatchPage, DispatchView, HookPage, HookView, KeyedHookView, ReplayView
 from placet.contract.ledgers import LedgerView
 from placet.contract.logs import LogPieceView
 from placet.contract.orphans import OrphanPage, OrphanView
@@ -295,6 +298,64 @@ class AsyncClient:
             for artifact in newest
         ]
 
+    # Budgets
+
+    async def budgets(self) -> list[BudgetView]:
+        """Budgets and how they stand: all for an operator, else those of the own tenant and token."""
+        return (await self._transport.send(calls.budgets())).items
+
+    async def set_budget(
+        self, kind: str, holder: str, *, total_usd: Decimal | None = None, month_usd: Decimal | None = None
+    ) -> BudgetView:
+        """Set the budget of a `tenant` or a `token`, in US dollars; what it was before is replaced."""
+        return await self._transport.send(calls.set_budget(kind, holder, total_usd, month_usd))
+
+    async def drop_budget(self, kind: str, holder: str) -> DroppedBudgetView:
+        """Take a budget away: there is no bound any more."""
+        return await self._transport.send(calls.drop_budget(kind, holder))
+
+    # Webhooks
+
+    async def webhooks(self) -> HookPage:
+        """All webhooks of the tenant, without their keys."""
+        return await self._transport.send(calls.webhooks())
+
+    async def create_webhook(self, url: str, states: Sequence[str] = ()) -> KeyedHookView:
+        """Make a webhook that hears of moves to these states, or of all; its signing key is in the reply."""
+        return await self._transport.send(calls.create_webhook(url, states))
+
+    async def remove_webhook(self, webhook_id: str) -> HookView:
+        """Forget a webhook and its messages."""
+        return await self._transport.send(calls.remove_webhook(webhook_id))
+
+    async def rotate_webhook(self, webhook_id: str) -> KeyedHookView:
+        """Give a webhook a new signing key; for a day the old one signs too."""
+        return await self._transport.send(calls.rotate_webhook(webhook_id))
+
+    async def pause_webhook(self, webhook_id: str) -> HookView:
+        """Send nothing more to a webhook; what happens meanwhile waits."""
+        return await self._transport.send(calls.pause_webhook(webhook_id))
+
+    async def resume_webhook(self, webhook_id: str) -> HookView:
+        """Send to a webhook again."""
+        return await self._transport.send(calls.resume_webhook(webhook_id))
+
+    async def test_webhook(self, webhook_id: str) -> DispatchView:
+        """Send a message that tells of nothing."""
+        return await self._transport.send(calls.test_webhook(webhook_id))
+
+    async def webhook_messages(self, webhook_id: str, *, state: str | None = None, limit: int = 100) -> DispatchPage:
+        """The messages to a webhook, the newest first, and how they fared."""
+        return await self._transport.send(calls.webhook_messages(webhook_id, state, limit))
+
+    async def resend_message(self, webhook_id: str, message_id: str) -> DispatchView:
+        """Send one message again, under its old id."""
+        return await self._transport.send(calls.resend_message(webhook_id, message_id))
+
+    async def replay_webhook(self, webhook_id: str, *, since_s: int = 3600) -> ReplayView:
+        """Send again what a webhook was told in the last so many seconds."""
+        return await self._transport.send(calls.replay_webhook(webhook_id, since_s))
+
     # Tokens
 
     async def orphans(self, *, closed: bool = False) -> OrphanPage:
@@ -310,10 +371,17 @@ class AsyncClient:
         return (await self._transport.send(calls.tokens())).items
 
     async def create_token(
-        self, name: str, scopes: Sequence[str], *, expires_in_s: int | None = None
+        self,
+        name: str,
+        scopes: Sequence[str],
+        *,
+        expires_in_s: int | None = None,
+        budget_usd: Decimal | None = None,
+        month_budget_usd: Decimal | None = None,
     ) -> IssuedTokenView:
         """Make a token with at most the rights of this client's own."""
-        return await self._transport.send(calls.create_token(name, scopes, expires_in_s))
+        call = calls.create_token(name, scopes, expires_in_s, budget_usd=budget_usd, month_budget_usd=month_budget_usd)
+        return await self._transport.send(call)
 
     async def revoke_token(self, token_id: str) -> TokenView:
         """End a token, at once."""

@@ -3,14 +3,17 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from typing import TypeVar
 from urllib.parse import quote
 
 from pydantic import BaseModel
 
 from placet.contract import api
+from placet.contract.budgets import BudgetList, BudgetView, DroppedBudgetView
 from placet.contract.explanations import ExplanationView
 from placet.contract.forecasts import CalibrationView
+from placet.contract.hooks import DispatchPage, DispatchView, HookPage, HookView, KeyedHookView, ReplayView
 from placet.contract.ledgers import LedgerView
 from placet.contract.logs import LogPieceView
 from placet.contract.orphans import OrphanPage, OrphanView
@@ -24,6 +27,7 @@ from placet.sdk.wire import Call, Reply, Request
 Model = TypeVar("Model", bound=BaseModel)
 
 BASE = "/v1/workloads"
+HOOKS = "/v1/webhooks"
 JSON_BODY = (("content-type", "application/json"),)
 RAW_BYTES = (("accept", "application/octet-stream"),)
 
@@ -243,6 +247,68 @@ def delete_orphan(orphan_id: str) -> Call[OrphanView]:
     return Call(request=request, read=_as(OrphanView))
 
 
+def webhooks() -> Call[HookPage]:
+    """All webhooks of the tenant, without their keys."""
+    return Call(request=Request(method="GET", path=HOOKS), read=_as(HookPage))
+
+
+def create_webhook(url: str, states: Sequence[str] = ()) -> Call[KeyedHookView]:
+    """Make one; its signing key is in the reply."""
+    body = _encoded({"url": url, "states": list(states)})
+    request = Request(method="POST", path=HOOKS, headers=JSON_BODY, body=body, idempotent=False)
+    return Call(request=request, read=_as(KeyedHookView))
+
+
+def remove_webhook(webhook_id: str) -> Call[HookView]:
+    """Forget it and its messages."""
+    return Call(request=Request(method="DELETE", path=_hook(webhook_id)), read=_as(HookView))
+
+
+def rotate_webhook(webhook_id: str) -> Call[KeyedHookView]:
+    """A new signing key."""
+    request = Request(method="POST", path=_hook(webhook_id, "/rotate"), idempotent=False)
+    return Call(request=request, read=_as(KeyedHookView))
+
+
+def pause_webhook(webhook_id: str) -> Call[HookView]:
+    """Send nothing more to it for now."""
+    return Call(request=Request(method="POST", path=_hook(webhook_id, "/pause")), read=_as(HookView))
+
+
+def resume_webhook(webhook_id: str) -> Call[HookView]:
+    """Send what waits."""
+    return Call(request=Request(method="POST", path=_hook(webhook_id, "/resume")), read=_as(HookView))
+
+
+def test_webhook(webhook_id: str) -> Call[DispatchView]:
+    """Send a message that tells of nothing."""
+    request = Request(method="POST", path=_hook(webhook_id, "/test"), idempotent=False)
+    return Call(request=request, read=_as(DispatchView))
+
+
+def webhook_messages(webhook_id: str, state: str | None = None, limit: int = 100) -> Call[DispatchPage]:
+    """Its messages, the newest first."""
+    query = (("limit", str(limit)), *((("state", state),) if state else ()))
+    return Call(request=Request(method="GET", path=_hook(webhook_id, "/messages"), query=query), read=_as(DispatchPage))
+
+
+def resend_message(webhook_id: str, message_id: str) -> Call[DispatchView]:
+    """Send one message again, under its old id."""
+    path = _hook(webhook_id, f"/messages/{quote(message_id, safe='')}/resend")
+    return Call(request=Request(method="POST", path=path, idempotent=False), read=_as(DispatchView))
+
+
+def replay_webhook(webhook_id: str, since_s: int = 3600) -> Call[ReplayView]:
+    """Send again what it was told in the last so many seconds."""
+    query = (("since_s", str(since_s)),)
+    request = Request(method="POST", path=_hook(webhook_id, "/replay"), query=query, idempotent=False)
+    return Call(request=request, read=_as(ReplayView))
+
+
+def _hook(webhook_id: str, below: str = "") -> str:
+    return f"{HOOKS}/{quote(webhook_id, safe='')}{below}"
+
+
 def health() -> Call[api.HealthView]:
     """Is the server alive, and of which version?"""
     return Call(request=Request(method="GET", path="/v1/health"), read=_as(api.HealthView))
@@ -253,13 +319,47 @@ def tokens() -> Call[TokenPage]:
     return Call(request=Request(method="GET", path="/v1/tokens"), read=_as(TokenPage))
 
 
-def create_token(name: str, scopes: Sequence[str], expires_in_s: int | None = None) -> Call[IssuedTokenView]:
+def create_token(
+    name: str,
+    scopes: Sequence[str],
+    expires_in_s: int | None = None,
+    *,
+    budget_usd: Decimal | None = None,
+    month_budget_usd: Decimal | None = None,
+) -> Call[IssuedTokenView]:
     """Make a token; its secret is in the reply and nowhere else."""
     wanted: Document = {"name": name, "scopes": list(scopes)}
+    wanted |= _amounts(budget_usd=budget_usd, month_budget_usd=month_budget_usd)
     if expires_in_s is not None:
         wanted["expires_in_s"] = expires_in_s
     request = Request(method="POST", path="/v1/tokens", headers=JSON_BODY, body=_encoded(wanted), idempotent=False)
     return Call(request=request, read=_as(IssuedTokenView))
+
+
+def budgets() -> Call[BudgetList]:
+    """Budgets and how they stand."""
+    return Call(request=Request(method="GET", path="/v1/budgets"), read=_as(BudgetList))
+
+
+def set_budget(kind: str, holder: str, total_usd: Decimal | None, month_usd: Decimal | None) -> Call[BudgetView]:
+    """Set the budget of a tenant or a token."""
+    body = _encoded(_amounts(total_usd=total_usd, month_usd=month_usd))
+    request = Request(method="PUT", path=_budget(kind, holder), headers=JSON_BODY, body=body)
+    return Call(request=request, read=_as(BudgetView))
+
+
+def drop_budget(kind: str, holder: str) -> Call[DroppedBudgetView]:
+    """Take a budget away."""
+    return Call(request=Request(method="DELETE", path=_budget(kind, holder)), read=_as(DroppedBudgetView))
+
+
+def _budget(kind: str, holder: str) -> str:
+    return f"/v1/budgets/{quote(kind, safe='')}/{quote(holder, safe='')}"
+
+
+def _amounts(**given: Decimal | None) -> Document:
+    """Amounts that are stated, as exact text."""
+    return {name: f"{amount:f}" for name, amount in given.items() if amount is not None}
 
 
 def revoke_token(token_id: str) -> Call[TokenView]:

@@ -4,6 +4,7 @@ import os
 import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from types import TracebackType
 from typing import TypeAlias, Unpack
@@ -11,8 +12,10 @@ from typing import TypeAlias, Unpack
 import httpx
 
 from placet.contract import api
+from placet.contract.budgets import BudgetView, DroppedBudgetView
 from placet.contract.explanations import ExplanationView
 from placet.contract.forecasts import CalibrationView
+from placet.contract.hooks import DispatchPage, DispatchView, HookPage, HookView, KeyedHookView, ReplayView
 from placet.contract.ledgers import LedgerView
 from placet.contract.logs import LogPieceView
 from placet.contract.orphans import OrphanPage, OrphanView
@@ -302,15 +305,82 @@ class Client:
         """Ask for its deletion. Repeating it changes nothing."""
         return self._transport.send(calls.delete_orphan(orphan_id))
 
+    # Budgets
+
+    def budgets(self) -> list[BudgetView]:
+        """Budgets and how they stand: all for an operator, else those of the own tenant and token."""
+        return (self._transport.send(calls.budgets())).items
+
+    def set_budget(
+        self, kind: str, holder: str, *, total_usd: Decimal | None = None, month_usd: Decimal | None = None
+    ) -> BudgetView:
+        """Set the budget of a `tenant` or a `token`, in US dollars; what it was before is replaced."""
+        return self._transport.send(calls.set_budget(kind, holder, total_usd, month_usd))
+
+    def drop_budget(self, kind: str, holder: str) -> DroppedBudgetView:
+        """Take a budget away: there is no bound any more."""
+        return self._transport.send(calls.drop_budget(kind, holder))
+
+    # Webhooks
+
+    def webhooks(self) -> HookPage:
+        """All webhooks of the tenant, without their keys."""
+        return self._transport.send(calls.webhooks())
+
+    def create_webhook(self, url: str, states: Sequence[str] = ()) -> KeyedHookView:
+        """Make a webhook that hears of moves to these states, or of all; its signing key is in the reply."""
+        return self._transport.send(calls.create_webhook(url, states))
+
+    def remove_webhook(self, webhook_id: str) -> HookView:
+        """Forget a webhook and its messages."""
+        return self._transport.send(calls.remove_webhook(webhook_id))
+
+    def rotate_webhook(self, webhook_id: str) -> KeyedHookView:
+        """Give a webhook a new signing key; for a day the old one signs too."""
+        return self._transport.send(calls.rotate_webhook(webhook_id))
+
+    def pause_webhook(self, webhook_id: str) -> HookView:
+        """Send nothing more to a webhook; what happens meanwhile waits."""
+        return self._transport.send(calls.pause_webhook(webhook_id))
+
+    def resume_webhook(self, webhook_id: str) -> HookView:
+        """Send to a webhook again."""
+        return self._transport.send(calls.resume_webhook(webhook_id))
+
+    def test_webhook(self, webhook_id: str) -> DispatchView:
+        """Send a message that tells of nothing."""
+        return self._transport.send(calls.test_webhook(webhook_id))
+
+    def webhook_messages(self, webhook_id: str, *, state: str | None = None, limit: int = 100) -> DispatchPage:
+        """The messages to a webhook, the newest first, and how they fared."""
+        return self._transport.send(calls.webhook_messages(webhook_id, state, limit))
+
+    def resend_message(self, webhook_id: str, message_id: str) -> DispatchView:
+        """Send one message again, under its old id."""
+        return self._transport.send(calls.resend_message(webhook_id, message_id))
+
+    def replay_webhook(self, webhook_id: str, *, since_s: int = 3600) -> ReplayView:
+        """Send again what a webhook was told in the last so many seconds."""
+        return self._transport.send(calls.replay_webhook(webhook_id, since_s))
+
     # Tokens
 
     def tokens(self) -> list[TokenView]:
         """All tokens, without their secrets."""
         return self._transport.send(calls.tokens()).items
 
-    def create_token(self, name: str, scopes: Sequence[str], *, expires_in_s: int | None = None) -> IssuedTokenView:
+    def create_token(
+        self,
+        name: str,
+        scopes: Sequence[str],
+        *,
+        expires_in_s: int | None = None,
+        budget_usd: Decimal | None = None,
+        month_budget_usd: Decimal | None = None,
+    ) -> IssuedTokenView:
         """Make a token with at most the rights of this client's own."""
-        return self._transport.send(calls.create_token(name, scopes, expires_in_s))
+        call = calls.create_token(name, scopes, expires_in_s, budget_usd=budget_usd, month_budget_usd=month_budget_usd)
+        return self._transport.send(call)
 
     def revoke_token(self, token_id: str) -> TokenView:
         """End a token, at once."""

@@ -8,6 +8,8 @@ from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 
+from placet.engine.budgets import Budgets
+from placet.engine.hooks import Hooks
 from placet.engine.intake import Intake
 from placet.engine.ledgers import Ledgers
 from placet.engine.orphans import Orphans
@@ -35,14 +37,17 @@ class Doors:
     intake: Intake
     queries: Queries
     orphans: Orphans
+    hooks: Hooks
     resolving: Resolving
     redelivering: Redelivering
     ledgers: Ledgers
     uploading: Uploading
+    budgets: Budgets
     store: Store
     clock: Clock
     ids: Ids
     allowed_hosts: frozenset[str] = frozenset()
+    observing: bool = False
     not_ready: Callable[[], Awaitable[tuple[str, ...]]] = _always_ready
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     metrics: Metrics = field(default_factory=Metrics)

@@ -172,7 +172,9 @@ async def ensure_local_token(store: Store, ids: Ids, now_ms: int, path: Path) ->
     match = _own(path)
     if match is not None:
         known = await store.token(match[1])
-        if known and known.revoked_ms is None and hmac.compare_digest(known.digest, digest_of(match[2])):
+        genuine = known and known.revoked_ms is None and hmac.compare_digest(known.digest, digest_of(match[2]))
+        # One from before a scope existed lacks it: its owner gets another.
+        if known and genuine and set(known.scopes) >= {scope.value for scope in EVERY_SCOPE}:
             return
     issued = issue(Wish(name=LOCAL_NAME, tenant=LOCAL_TENANT, scopes=EVERY_SCOPE), ids, now_ms)
     await passing(Point.CREDENTIAL, store.add_token(issued.token))

@@ -12,7 +12,8 @@ from placet.domain.offers import Offer
 from placet.domain.relaxations import Change
 from placet.domain.spec import Accelerator, Constraints, Repeat, Resources, Selection, Spec
 from placet.domain.units import MINUTE_MS, SECOND_MS, format_bytes, format_duration_ms, format_instant, format_money
-from placet.stages.filters import Asked, worst_cost_usd, worst_costs_micro
+from placet.stages.costs import worst_micro, worst_usd
+from placet.stages.filters import Asked
 from placet.stages.memory.demanded import model_memory
 from placet.stages.memory.splitting import smallest_split
 from placet.stages.memory.values import MemoryEstimate
@@ -208,7 +209,7 @@ def _nodes(at: _At) -> _Made | None:
 
 
 def _cost(at: _At) -> _Made | None:
-    worst = at.asked.spent_usd + worst_cost_usd(at.asked.demand, at.offer)
+    worst = at.asked.spent_usd + worst_usd(at.asked.demand, at.offer)
     cap = worst.quantize(CENT if worst >= CENT * 10 else SMALL_CENT, rounding=ROUND_UP)
     changed = _bounds(at.spec, replace(at.spec.constraints, cost_usd=cap))
     return "constraints.maximum_estimated_cost", f"raise the cost cap to {format_money(cap)}", str(cap), changed
@@ -285,7 +286,7 @@ def distance(filter_name: str, asked: Asked, table: OfferTable) -> Numbers | Non
         case "nodes":
             return -table.nodes_max.astype(np.float64)
         case "cost_cap":
-            return worst_costs_micro(demand, table)
+            return worst_micro(demand, table)
         case "deadline":
             return table.startup_s
     return None

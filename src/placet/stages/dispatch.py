@@ -9,7 +9,7 @@ from placet.domain.records import Attempt, Event, EventKind, Intent, PlacementNo
 from placet.domain.spec import Repeat
 from placet.domain.states import AttemptState, IntentState, IntentVerb
 from placet.stages.billing import MICRO
-from placet.stages.filters import worst_cost_usd
+from placet.stages.costs import worst_usd
 from placet.stages.forecast import forecast, grounds
 
 
@@ -68,7 +68,7 @@ def dispatch(
         gpu_device_bytes=best.offer.gpu.memory_bytes if best.offer.gpu else None,
         billing_quantum_s=best.offer.billing_quantum_s,
         minimum_charge_usd=best.offer.minimum_charge_usd,
-        reserved_usd=worst_cost_usd(demand, best.offer).quantize(MICRO, rounding=ROUND_UP),
+        reserved_usd=worst_usd(demand, best.offer).quantize(MICRO, rounding=ROUND_UP),
         simulated=best.offer.simulated,
         resumes=workload.spec.repeat is Repeat.RESUMABLE or workload.spec.checkpoints is not None,
         forecast=forecast(best, demand, workload.spec.repeat) if epoch == 1 else None,

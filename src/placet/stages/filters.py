@@ -16,12 +16,11 @@ from placet.domain.offers import Availability, Demand, Fate, Offer
 from placet.domain.quotes import Quoted
 from placet.domain.spec import CapacityType, Repeat, Selection, Spec
 from placet.domain.units import SECOND_MS, format_bytes, format_instant, format_money
+from placet.stages import costs
 
-# Without any bound on the run time, an offer that costs something is judged by this much of it.
-UNBOUNDED_RUNTIME_S = 3600.0
 NO_EXPERIENCE = Experience()
 # From so many rows on, what is worked out once per snapshot pays for itself.
-MANY_ROWS = 4096
+MANY_ROWS = costs.MANY_ROWS
 SHORT_MAX = 2**15 - 1
 
 
@@ -34,6 +33,7 @@ class Asked:
     ``within`` is what a policy left of the spec's bounds; ``spec`` is drawn so narrow already.
     ``exploration`` is the share of workloads that try what little is known of.
     ``quoted`` is what is left of the quote that it was submitted with.
+    ``budget_usd`` is what budgets leave for one more attempt.
     ``hypothetical`` takes what is only listed as if it were connected: for comparison, never for a dispatch.
     """
 
@@ -43,6 +43,7 @@ class Asked:
     excluded: tuple[str, ...] = ()
     spent_usd: Decimal = Decimal(0)
     quoted: Quoted | None = None
+    budget_usd: Decimal | None = None
     experience: Experience = NO_EXPERIENCE
     blocks: tuple[Block, ...] = ()
     hypothetical: bool = False
@@ -193,54 +194,16 @@ def _nodes(asked: Asked, table: OfferTable) -> Bits | None:
     return passed
 
 
-def worst_costs_micro(demand: Demand, table: OfferTable) -> Numbers:
-    """What one attempt can cost at most, in millionths of a dollar, per offer.
-
-    The hourly price over start-up and the longest run time and one billing quantum, at least the minimum charge.
-    Without any bound on the run time, one hour is counted.
-    """
-    price, overhead_s, least = _cost_columns(table)
-    worst: Numbers = overhead_s + longest_s(demand)
-    worst /= 3600.0
-    worst *= price
-    return np.maximum(worst, least, out=worst)
-
-
-def _cost_columns(table: OfferTable) -> tuple[Numbers, Numbers, Numbers]:
-    """Price, seconds that are paid for beside the run, and minimum charge, as floating-point numbers; made once."""
-    columns: tuple[Numbers, Numbers, Numbers] | None = table.derived.get("cost_columns")
-    if columns is None:
-        columns = table.derived["cost_columns"] = (
-            table.price_micro.astype(np.float64),
-            table.startup_s + table.billing_quantum_s,
-            table.minimum_charge_micro.astype(np.float64),
-        )
-    return columns
-
-
-def worst_cost_usd(demand: Demand, offer: Offer) -> Decimal:
-    """The same of one offer, in dollars."""
-    hours = (Decimal(longest_s(demand)) + offer.startup_s + offer.billing_quantum_s) / 3600
-    return max(offer.price_usd_per_hour * hours, offer.minimum_charge_usd)
-
-
-def longest_s(demand: Demand) -> float:
-    """The longest that one run may take."""
-    return float(demand.runtime_s.high) if demand.runtime_s is not None else UNBOUNDED_RUNTIME_S
-
-
 def _cost_cap(asked: Asked, table: OfferTable) -> Bits | None:
     cap = asked.spec.constraints.cost_usd
     if cap is None:
         return None
-    left_micro = float((cap - asked.spent_usd) * 1_000_000)
     # Half a millionth of a dollar is the error of the arithmetic, not money.
-    passed: Bits = worst_costs_micro(asked.demand, table) <= left_micro + 0.5
-    return passed
+    return costs.within(asked.demand, table, float((cap - asked.spent_usd) * 1_000_000) + 0.5)
 
 
 def _cost_cap_reason(asked: Asked, offer: Offer) -> str:
-    worst = asked.spent_usd + worst_cost_usd(asked.demand, offer)
+    worst = asked.spent_usd + costs.worst_usd(asked.demand, offer)
     cap = asked.spec.constraints.cost_usd or Decimal(0)
     return f"may cost {format_money(worst)}, the cap is {format_money(cap)}"
 
@@ -253,13 +216,13 @@ def quoted_run_s(asked: Asked) -> float:
     elif bounds is not None:
         run_s = float(bounds.likely + (bounds.high - bounds.likely) * 4 / 5)
     else:
-        run_s = UNBOUNDED_RUNTIME_S
+        run_s = costs.UNBOUNDED_RUNTIME_S
     return max(run_s - (asked.quoted.done_s if asked.quoted is not None else 0.0), 0.0)
 
 
 def run_costs_micro(asked: Asked, table: OfferTable) -> Numbers:
     """What one more run costs by the measure of a quote, in millionths of a dollar, per offer."""
-    price, _, least = _cost_columns(table)
+    price, _, least = costs.columns(table)
     return np.maximum(price * (quoted_run_s(asked) / 3600.0), least)
 
 
@@ -276,7 +239,7 @@ def within_quote(asked: Asked, table: OfferTable) -> Bits | None:
 def _quote_spent(asked: Asked, table: OfferTable) -> Bits | None:
     if asked.quoted is None or asked.quoted.left_usd > 0:
         return None
-    price, _, least = _cost_columns(table)
+    price, _, least = costs.columns(table)
     passed: Bits = (price == 0.0) & (least == 0.0)
     return passed
 
@@ -287,6 +250,20 @@ def _quote_reason(asked: Asked, offer: Offer) -> str:
     cost_usd = max(offer.price_usd_per_hour * hours, offer.minimum_charge_usd)
     left, bound = format_money(max(asked.quoted.left_usd, Decimal(0))), format_money(asked.quoted.bound_usd)
     return f"one more run may cost {format_money(cost_usd)}, of the quote of {bound} {left} is left"
+
+
+def _budget(asked: Asked, table: OfferTable) -> Bits | None:
+    """What costs nothing, and what is not real, is within any budget."""
+    if asked.budget_usd is None:
+        return None
+    worst = costs.worst_micro(asked.demand, table)
+    passed: Bits = (worst <= float(asked.budget_usd * 1_000_000)) | (worst == 0.0) | table.simulated
+    return passed
+
+
+def _budget_reason(asked: Asked, offer: Offer) -> str:
+    left = format_money(max(asked.budget_usd or Decimal(0), Decimal(0)))
+    return f"may cost {format_money(costs.worst_usd(asked.demand, offer))}, the budget leaves {left}"
 
 
 def _deadline(asked: Asked, table: OfferTable) -> Bits | None:
@@ -561,6 +538,7 @@ NEVER_FILTERS = (
 )
 NOT_NOW_FILTERS = (
     Filter(name="quote", fate=Fate.NOT_NOW, field="quote", passes=within_quote, reason=_quote_reason),
+    Filter(name="budget", fate=Fate.NOT_NOW, field="", passes=_budget, reason=_budget_reason),
     Filter(
         name="failed_here",
         fate=Fate.NOT_NOW,

@@ -19,7 +19,7 @@ from placet.domain.offers import Demand, Ranked
 from placet.domain.spec import Repeat
 from placet.domain.units import SECOND_MS, format_duration_ms
 from placet.stages.billing import charges
-from placet.stages.filters import UNBOUNDED_RUNTIME_S
+from placet.stages.costs import UNBOUNDED_RUNTIME_S
 from placet.stages.learning import LEAST_STARTUP_S, LOSS_SHAPE, NINTH_DECILE
 from placet.stages.scores import CHECKPOINT_H
 

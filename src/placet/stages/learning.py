@@ -8,7 +8,7 @@ provider and region and GPU and capacity type, provider and capacity type, capac
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +16,8 @@ from numpy.typing import NDArray
 from placet.domain.experience import Beliefs, Evidence, Experience, Level, Tally
 from placet.domain.offer_table import Codes, Numbers, OfferTable
 from placet.domain.spec import CapacityType
+from placet.stages.groups import HALF_LIFE_MS, PRIOR_ATTEMPTS, PRIOR_HOURS, AllCounted, Counted, Groups, Keys
 
-DAY_MS = 86_400_000
-# After this long an attempt counts half.
-HALF_LIFE_MS = 7 * DAY_MS
-# How many attempts, and how many hours, the belief about the coarser group is worth.
-PRIOR_ATTEMPTS = 4.0
-PRIOR_HOURS = 24.0
 STARTUP_SPREAD = 0.6
 NINTH_DECILE = 1.2816
 # Fitted to recorded spot availability of nine zones (`python -m bench.rentals.fit`). Of all moments with spot 0.56 are
@@ -35,8 +30,6 @@ FEW_ROWS = 8
 FADES_EVERY_MS = 60_000
 # Between the parts of a group's name; names of regions hold slashes and spaces.
 BETWEEN = "\n"
-
-Keys: TypeAlias = NDArray[np.int64] | Codes
 
 LEVELS = (Level.CAPACITY, Level.PROVIDER, Level.PLACE, Level.OFFER)
 
@@ -164,13 +157,13 @@ def beliefs(experience: Experience, table: OfferTable, *, now_ms: int) -> Belief
     touched = np.zeros(len(table), dtype=np.bool_)
     groups = _groups(experience, table, now_ms)
     for level in LEVELS:
-        rows, at = groups[level].of(_keys(table, level))
-        if len(rows) == len(table):
-            believed = groups[level].updated(at, believed)
-        elif len(rows):
-            believed[:, rows] = groups[level].updated(at, believed.take(rows, axis=1))
-        weight[rows] = groups[level].weight.take(at)
-        touched[rows] = True
+        held = groups[level]
+        tried, at = held.of(_keys(table, level))
+        if not tried.any():
+            continue
+        believed = held.updated(at, believed)
+        np.copyto(weight, held.weight.take(at), where=tried)
+        touched |= tried
     startup_s = np.exp(believed[2])
     return Beliefs(
         start_share=believed[0],
@@ -261,22 +254,22 @@ def best_case(
     and a belief is then a mean of that and of what was believed before, which grows with the latter: so the best of
     all places that were tried, and of none, is a bound.
     """
-    providers, capacity_types = kinds
     now_ms -= now_ms % FADES_EVERY_MS
-    believed = _stacked(table, capacity_types, np.maximum(startup_s, LEAST_STARTUP_S))
+    before = table.derived.get("kinds")
+    if before is None or before[0] is not startup_s:
+        priors = _stacked(table, kinds[1], np.maximum(startup_s, LEAST_STARTUP_S))
+        before = table.derived["kinds"] = (startup_s, priors)
+    believed: Numbers = before[1]
     if experience.tallies:
-        groups, count = _groups(experience, table, now_ms), len(table.words["capacity_type"].texts)
-        keys = providers.astype(np.int64) * count + capacity_types
-        for level, of_kind in ((Level.CAPACITY, capacity_types.astype(np.int64)), (Level.PROVIDER, keys)):
-            tried, at = groups[level].of(of_kind)
-            believed[:, tried] = groups[level].updated(at, believed.take(tried, axis=1))
-        places = groups[Level.PLACE]
-        within = len(table.words["region"].texts) * len(table.words["gpu_model"].texts) * count
-        kind_of, place_of = _pairs(keys, places.keys // within * count + places.keys % count)
-        share, rate, until = places.updated(place_of, believed.take(kind_of, axis=1))
-        np.maximum.at(believed[0], kind_of, share)
-        np.minimum.at(believed[1], kind_of, rate)
-        np.minimum.at(believed[2], kind_of, until)
+        groups, tried = _groups(experience, table, now_ms), _tried_kinds(experience, table, kinds)
+        believed = groups[Level.CAPACITY].updated(tried.capacity, believed)
+        believed = groups[Level.PROVIDER].updated(tried.provider, believed)
+        if len(tried.places):
+            share, rate, until = groups[Level.PLACE].updated(tried.places, believed.take(tried.kind_of_place, axis=1))
+            kinds_of, begins = tried.with_places, tried.begins
+            believed[0, kinds_of] = np.maximum(believed[0, kinds_of], np.maximum.reduceat(share, begins))
+            believed[1, kinds_of] = np.minimum(believed[1, kinds_of], np.minimum.reduceat(rate, begins))
+            believed[2, kinds_of] = np.minimum(believed[2, kinds_of], np.minimum.reduceat(until, begins))
     startup = np.where(startup_s > 0, np.exp(believed[2]), startup_s)
     return Beliefs(
         start_share=believed[0],
@@ -285,6 +278,44 @@ def best_case(
         losses_per_hour=believed[1],
         weight=np.zeros(len(startup)),
     )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _TriedKinds:
+    """Where the groups of some kinds of offers stand, each kind with every tried place it occurs in, kinds together:
+    those of ``with_places[i]`` are from ``begins[i]`` on."""
+
+    capacity: NDArray[Any]
+    provider: NDArray[Any]
+    places: NDArray[np.intp]
+    kind_of_place: NDArray[np.intp]
+    with_places: NDArray[np.intp]
+    begins: NDArray[np.intp]
+
+
+def _tried_kinds(experience: Experience, table: OfferTable, kinds: tuple[Codes, Codes]) -> _TriedKinds:
+    """The same as long as nothing more is learnt."""
+    known = table.derived.get("tried_kinds")
+    if known is None or known[0] is not experience or known[1] is not kinds[0]:
+        groups, count = _counted(experience, table), len(table.words["capacity_type"].texts)
+        keys = kinds[0].astype(np.int64) * count + kinds[1]
+        within = len(table.words["region"].texts) * len(table.words["gpu_model"].texts) * count
+        places = groups[Level.PLACE].keys
+        kind_of, place_of = _pairs(keys, places // within * count + places % count)
+        order = np.argsort(kind_of, kind="stable")
+        kind_of, place_of = kind_of[order], place_of[order]
+        begins = np.flatnonzero(np.diff(kind_of, prepend=-1))
+        found = _TriedKinds(
+            capacity=groups[Level.CAPACITY].find(kinds[1].astype(np.int64)),
+            provider=groups[Level.PROVIDER].find(keys),
+            places=place_of,
+            kind_of_place=kind_of,
+            with_places=kind_of[begins],
+            begins=begins,
+        )
+        known = table.derived["tried_kinds"] = (experience, kinds[0], found)
+    tried: _TriedKinds = known[2]
+    return tried
 
 
 def tried_rows(experience: Experience, table: OfferTable) -> NDArray[np.intp]:
@@ -312,7 +343,7 @@ def _pairs(one: Keys, other: Keys) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 def _updated(seen: Tally, starts: float, rates: float, startup_log: float) -> tuple[float, float, float]:
     """Start share, loss rate and logarithm of the start-up time after what was seen, the priors given.
 
-    ``_Groups.updated`` does the same with arrays, in the same order, so that equals stay equal to the last digit."""
+    ``Groups.updated`` does the same with arrays, in the same order, so that equals stay equal to the last digit."""
     return (
         (seen.starts + PRIOR_ATTEMPTS * starts) / (seen.starts + seen.failed_starts + PRIOR_ATTEMPTS),
         (seen.losses + PRIOR_HOURS * rates) / (seen.hours + PRIOR_HOURS),
@@ -343,68 +374,6 @@ def _priors(table: OfferTable) -> tuple[Numbers, Numbers]:
     return known
 
 
-PRIOR_WEIGHTS = np.array([[PRIOR_ATTEMPTS], [PRIOR_HOURS], [PRIOR_ATTEMPTS]])
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Counted:
-    """The groups of one level that were tried: their keys in order, and what was seen of each: starts, failed starts,
-    hours, losses, and the logarithms of start-up times, one row each."""
-
-    keys: Keys
-    at_ms: Keys
-    counts: Numbers
-
-    @classmethod
-    def of(cls, pairs: Sequence[tuple[int, Tally]]) -> "_Counted":
-        rows = [(one.starts, one.failed_starts, one.hours, one.losses, one.log_startup) for _, one in pairs]
-        return cls(
-            keys=np.array([key for key, _ in pairs], dtype=np.int64),
-            at_ms=np.array([tally.at_ms for _, tally in pairs], dtype=np.int64),
-            counts=np.array(rows, dtype=np.float64).reshape(len(pairs), 5).T,
-        )
-
-    def faded(self, now_ms: int) -> "_Groups":
-        """As they count now."""
-        now = self.counts * np.exp2(np.minimum(self.at_ms - now_ms, 0) / HALF_LIFE_MS)
-        starts, failed_starts, hours, losses, log_startup = now
-        weight = starts + failed_starts
-        return _Groups(
-            keys=self.keys,
-            weight=weight,
-            above=np.stack([starts, losses, log_startup]),
-            below=np.stack([weight + PRIOR_ATTEMPTS, hours + PRIOR_HOURS, starts + PRIOR_ATTEMPTS]),
-        )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Groups:
-    """The groups of one level as they count now: what is added to the weighted priors, and what their sum is divided
-    by, each for start share, loss rate and logarithm of the start-up time."""
-
-    keys: Keys
-    weight: Numbers
-    above: Numbers
-    below: Numbers
-
-    def of(self, keys: Keys) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Which of some groups were tried, and where each of these stands here."""
-        if not len(self.keys):
-            nothing = np.empty(0, dtype=np.intp)
-            return nothing, nothing
-        at = self.keys.searchsorted(keys)
-        at[at == len(self.keys)] = 0
-        tried = np.flatnonzero(self.keys.take(at) == keys)
-        return tried, at.take(tried)
-
-    def updated(self, at: NDArray[np.intp], priors: Numbers) -> Numbers:
-        """What is believed after what was seen of these groups."""
-        believed: Numbers = self.above.take(at, axis=1)
-        believed += PRIOR_WEIGHTS * priors
-        believed /= self.below.take(at, axis=1)
-        return believed
-
-
 COLUMNS = {
     Level.OFFER: ("id",),
     Level.PLACE: ("provider", "region", "gpu_model", "capacity_type"),
@@ -413,40 +382,54 @@ COLUMNS = {
 }
 
 
-def _keys(table: OfferTable, level: Level) -> NDArray[np.int64]:
-    """The group of this level that each row belongs to, as ``_key`` numbers it."""
-    first, *others = COLUMNS[level]
-    keys: NDArray[np.int64] = getattr(table, first).astype(np.int64)
-    for column in others:
-        keys *= len(table.words[column].texts)
-        keys += getattr(table, column)
-    return keys
+def _keys(table: OfferTable, level: Level) -> Keys:
+    """The group of this level that each row belongs to, as ``_key`` numbers it; made once per snapshot."""
+    columns = COLUMNS[level]
+    if len(columns) == 1:
+        column: Codes = getattr(table, columns[0])
+        return column
+
+    def make(whole: OfferTable) -> Keys:
+        keys: NDArray[np.int64] = getattr(whole, columns[0]).astype(np.int64)
+        for column in columns[1:]:
+            keys *= len(whole.words[column].texts)
+            keys += getattr(whole, column)
+        return keys
+
+    return table.worked(f"keys of {level}", make)
 
 
-def _groups(experience: Experience, table: OfferTable, now_ms: int) -> Mapping[Level, _Groups]:
+def _groups(experience: Experience, table: OfferTable, now_ms: int) -> Mapping[Level, Groups]:
     """All tried groups by level, as codes of the table's words and as they count now; the last ones are kept."""
-    coded = table.of_words.get("tried")
-    if coded is None or coded[0] is not experience:
-        coded = table.of_words["tried"] = (experience, _coded(experience, table))
     faded = table.of_words.get("faded")
     if faded is None or faded[0] is not experience or faded[1] != now_ms:
-        now = {level: held.faded(now_ms) for level, held in coded[1].items()}
-        faded = table.of_words["faded"] = (experience, now_ms, now)
-    groups: Mapping[Level, _Groups] = faded[2]
+        faded = table.of_words["faded"] = (experience, now_ms, _all_counted(experience, table).faded(now_ms))
+    groups: Mapping[Level, Groups] = faded[2]
     return groups
 
 
-def _coded(experience: Experience, table: OfferTable) -> dict[Level, _Counted]:
+def _counted(experience: Experience, table: OfferTable) -> Mapping[Level, Counted]:
+    return _all_counted(experience, table).levels
+
+
+def _all_counted(experience: Experience, table: OfferTable) -> AllCounted:
+    coded = table.of_words.get("tried")
+    if coded is None or coded[0] is not experience:
+        coded = table.of_words["tried"] = (experience, _coded(experience, table))
+    counted: AllCounted = coded[1]
+    return counted
+
+
+def _coded(experience: Experience, table: OfferTable) -> AllCounted:
     found: dict[Level, list[tuple[int, Tally]]] = {level: [] for level in LEVELS}
     for (level, group), tally in experience.tallies.items():
         key = _key(table, level, group)
         if key is not None:
             found[level].append((key, tally))
-    coded = {}
-    for level, pairs in found.items():
+    for pairs in found.values():
         pairs.sort(key=lambda pair: pair[0])
-        coded[level] = _Counted.of(pairs)
-    return coded
+    words = {level: [len(table.words[column].texts) for column in COLUMNS[level]] for level in LEVELS}
+    return AllCounted.of(found, {level: math.prod(counts) for level, counts in words.items()})
 
 
 def _key(table: OfferTable, level: Level, group: str) -> int | None:

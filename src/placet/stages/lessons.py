@@ -6,8 +6,9 @@ from placet.domain.experience import Evidence, Experience, Level, Tally
 from placet.domain.failures import MEANINGS, Cause, Fault
 from placet.domain.lessons import Ended, Lessons
 from placet.stages.blocking import remember_failures
+from placet.stages.groups import HALF_LIFE_MS
 from placet.stages.histories import remember_kinds
-from placet.stages.learning import HALF_LIFE_MS, learn
+from placet.stages.learning import learn
 
 # What is older than this counts for less than a hundredth of what is new, and is not read.
 REMEMBERED_MS = 7 * HALF_LIFE_MS

@@ -13,7 +13,7 @@ from placet.domain.problems import Problem
 from placet.stages.exploring import explored
 from placet.stages.filters import ALL_FILTERS, NEVER_FILTERS, Asked, Filter
 from placet.stages.ranking import Best, best_of
-from placet.stages.scores import cost_interval
+from placet.stages.scores import interval_of
 
 # A plan carries this many dropped offers with their reasons; ``why_not`` tells of all of them.
 DROPS_SHOWN = 5
@@ -75,18 +75,21 @@ def ranked_of(asked: Asked, best: Best, explores: bool = False) -> tuple[Ranked,
     so because little is known of it."""
     columns = [(name, values.tolist()) for name, values in best.scores.parts.items()]
     totals, expected = best.scores.total.tolist(), best.scores.expected_usd.tolist()
+    objective, interval = str(asked.spec.objective), interval_of(asked)
     made = []
     for row, total in enumerate(totals):
-        offer = best.offers.offer(row)
-        parts = tuple([(name, _plain(values[row])) for name, values in columns if values[row]])
+        offer, told = best.offers.offer(row), _plain(total)
+        parts = tuple(
+            [(name, told if values[row] == total else _plain(values[row])) for name, values in columns if values[row]]
+        )
         if explores and row == 0:
             parts = (*parts, (EXPLORED, "0"))
         made.append(
             Ranked(
                 offer=offer,
-                cost_usd=cost_interval(asked, offer, expected[row]),
-                score=Decimal(_plain(total)),
-                parts=parts or ((str(asked.spec.objective), "0"),),
+                cost_usd=interval(offer, expected[row]),
+                score=Decimal(told),
+                parts=parts or ((objective, "0"),),
                 outlook=_outlook(best, row) if row == 0 else None,
             )
         )

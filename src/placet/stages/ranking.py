@@ -13,19 +13,24 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from placet.domain.offer_table import Bits, Codes, Numbers, OfferTable
+from placet.domain.offer_table import Bits, Codes, Numbers, OfferTable, Whole
 from placet.stages.filters import Asked
 from placet.stages.learning import LEAST_STARTUP_S, best_case, tried_rows
-from placet.stages.scores import Scores, dearest, first_group, score
+from placet.stages.scores import Scores, cheap_totals, dearest, first_group, score, totals
 
 RANKED_MAX = 20
 # So many are scored at once without asking which of them could win.
-SCORED_AT_ONCE = 2048
+SCORED_AT_ONCE = 4096
 # With more lanes than this, walking them costs more than it saves.
 LANES_MAX = 1024
+# Of more than this the best are chosen by their totals alone, where these are much less work than whole scores.
+MANY_AT_ONCE = 256
 # The first step is so many times what would do if the best were evenly spread; the cheapest fit less often than others.
 FIRST_STEP_TIMES = 32
 STEP_GROWS = 16
+# No price per hour is higher, in millionths of a dollar; in one number with its lane.
+PRICE_TOP = 2**46 - 1
+LANE_APART = 2**47
 
 Rows = NDArray[np.intp]
 
@@ -40,14 +45,20 @@ class Best:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Lanes:
-    """The rows of a snapshot by lane and price. Lane ``i`` is ``order[starts[i]:starts[i + 1]]``."""
+    """The rows of a snapshot by lane and price. Lane ``i`` is ``order[starts[i]:starts[i + 1]]``; ``keys`` are lane and
+    price in one number, in the same order. Of each lane: provider, capacity type, least start-up time listed."""
 
     order: Rows
     starts: Rows
-    price_micro: Numbers
+    keys: Whole
     providers: Codes
     capacity_types: Codes
     startup_s: Numbers
+
+    def upto(self, limits: Numbers) -> Rows:
+        """Where in each lane the offers end that cost no more than its limit."""
+        prices = np.clip(np.floor(limits), -1.0, float(PRICE_TOP)).astype(np.int64)
+        return self.keys.searchsorted(np.arange(len(limits)) * LANE_APART + prices, side="right")
 
 
 def best_of(asked: Asked, table: OfferTable, fits: Bits, count: int, seed: str) -> Best:
@@ -74,31 +85,31 @@ def _best_of_lanes(asked: Asked, table: OfferTable, fits: Bits, count: int, seed
     """Lane after lane is left when it can add nothing."""
     lanes = lanes_of(table)
     at, ends = lanes.starts[:-1].copy(), lanes.starts[1:].copy()
-    open_ = np.arange(len(at))
     step = 1 + FIRST_STEP_TIMES * RANKED_MAX * len(fits) // (count * len(at))
     kinds = lanes.providers, lanes.capacity_types
     hoped = best_case(asked.experience, table, kinds, lanes.startup_s, now_ms=asked.now_ms)
+    dearest_of = dearest(asked, hoped)
     rows, fits = _tried(asked, table, fits)
     best, scores = rows[:0], None
+    open_ = np.arange(len(at))
     while len(open_):
-        ahead = zip(at[open_].tolist(), ends[open_].tolist(), strict=True)
-        further = np.concatenate([lanes.order[begin : min(begin + step, end)] for begin, end in ahead])
+        upto = np.minimum(at + step, ends)
+        ahead = zip(at[open_].tolist(), upto[open_].tolist(), strict=True)
+        further = np.concatenate([lanes.order[begin:end] for begin, end in ahead])
         rows = np.concatenate([rows, further[fits[further]]])
+        if len(rows) > MANY_AT_ONCE and cheap_totals(asked):
+            rows = rows[_least(totals(asked, table.take(rows)), table.take(rows), seed)]
         if len(rows):
             best = np.concatenate([best, rows])
             new = score(asked, table.take(rows))
             scores = new if scores is None else scores.and_(new)
             kept = _least(scores.total, table.take(best), seed)
             best, scores, rows = best[kept], scores.take(kept), rows[:0]
-        at[open_] += step
-        step *= STEP_GROWS
-        open_ = open_[at[open_] < ends[open_]]
+        at, step = upto, step * STEP_GROWS
         if scores is not None and len(best) == RANKED_MAX:
             # An equal score may still win its tie, so only worse ones are left out.
-            limits = dearest(asked, hoped.take(open_), scores.total.item(-1))
-            for lane, limit in zip(open_.tolist(), limits.tolist(), strict=True):
-                ends[lane] = at[lane] + lanes.price_micro[at[lane] : ends[lane]].searchsorted(limit, side="right")
-            open_ = open_[at[open_] < ends[open_]]
+            ends = np.minimum(ends, lanes.upto(dearest_of(scores.total.item(-1))))
+        open_ = np.flatnonzero(at < ends)
     assert scores is not None, "best_of is asked for offers that fit, of which there is one at least"
     return Best(offers=table.take(best), scores=scores)
 
@@ -131,7 +142,8 @@ def _lanes(table: OfferTable) -> Lanes:
     return Lanes(
         order=order,
         starts=np.append(begins, len(order)),
-        price_micro=table.price_micro[order].astype(np.float64),
+        keys=np.repeat(np.arange(len(begins)), np.diff(np.append(begins, len(order)))) * LANE_APART
+        + np.minimum(table.price_micro[order], PRICE_TOP),
         providers=table.provider[order[begins]],
         capacity_types=table.capacity_type[order[begins]],
         startup_s=np.minimum.reduceat(table.startup_s[order], begins) if len(begins) else np.empty(0),

@@ -13,7 +13,8 @@ from placet.domain.problems import Problem
 from placet.domain.relaxations import Relaxation
 from placet.domain.units import SECOND_MS, format_duration_ms, format_instant, format_money
 from placet.stages import placement
-from placet.stages.filters import FILTER_FIELDS, Asked, worst_costs_micro
+from placet.stages.costs import worst_micro
+from placet.stages.filters import FILTER_FIELDS, Asked
 from placet.stages.relaxations import BIT, PAIR, Broken, Sizer, broken, relaxations, unconnected
 
 PAIRS_TOLD = 3
@@ -126,7 +127,7 @@ def _named(problem: Problem, asked: Asked, table: OfferTable, marked: Broken) ->
     """A bound that alone keeps everything else out, under its own name and with its figures."""
     bounds = asked.spec.constraints
     if problem.field == FILTER_FIELDS["cost_cap"] and marked.alone("cost_cap").any() and bounds.cost_usd is not None:
-        least = worst_costs_micro(asked.demand, table)[marked.alone("cost_cap")].min() / 1e6
+        least = worst_micro(asked.demand, table)[marked.alone("cost_cap")].min() / 1e6
         most = format_money(asked.spent_usd + Decimal(repr(round(float(least), 6))))
         return replace(
             problem,

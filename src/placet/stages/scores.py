@@ -1,10 +1,10 @@
 """What speaks for and against the offers that fit, kept apart in parts so that a choice can be explained."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,8 @@ from placet.domain.offer_table import Numbers, OfferTable
 from placet.domain.offers import Interval, Offer
 from placet.domain.spec import CapacityType, Objective, Repeat
 from placet.stages.billing import charge, charges
-from placet.stages.filters import UNBOUNDED_RUNTIME_S, Asked, longest_s
+from placet.stages.costs import UNBOUNDED_RUNTIME_S, longest_s
+from placet.stages.filters import Asked
 from placet.stages.learning import Course, beliefs, expected_course, undisturbed, untried_course
 
 # Preferences decide between offers whose scores are close: each is worth this share of the score.
@@ -80,16 +81,32 @@ def score(asked: Asked, table: OfferTable) -> Scores:
     expected_usd: Numbers = each_micro * course.attempts / 1e6
     base = _base(asked, expected_usd, believed)
     parts = {str(spec.objective): base, **_preferences(asked, table, base)}
-    total: Numbers = base
-    for name, part in parts.items():
-        if name != spec.objective:
-            total = total + part
+    total = _total(asked, parts)
     return Scores(total=total, parts=parts, expected_usd=expected_usd, believed=believed, course=course)
 
 
-def dearest(asked: Asked, believed: Beliefs, total: float) -> Numbers:
-    """The price, in millionths of a dollar per hour, above which no offer scores as low as ``total`` of which no more
-    is believed than this; one price for each belief.
+def _total(asked: Asked, parts: Mapping[str, Numbers]) -> Numbers:
+    total = parts[str(asked.spec.objective)]
+    for name, part in parts.items():
+        if name != asked.spec.objective:
+            total = total + part
+    return total
+
+
+def cheap_totals(asked: Asked) -> bool:
+    """Does the total not depend on the cost?"""
+    return asked.spec.objective is Objective.SPEED
+
+
+def totals(asked: Asked, table: OfferTable) -> Numbers:
+    """The totals of ``score``, where they are ``cheap_totals``."""
+    base = _until_start_s(beliefs(asked.experience, table, now_ms=asked.now_ms))
+    return _total(asked, {str(asked.spec.objective): base, **_preferences(asked, table, base)})
+
+
+def dearest(asked: Asked, believed: Beliefs) -> Callable[[float], Numbers]:
+    """Tells of a total the price, in millionths of a dollar per hour, above which no offer scores as low of which no
+    more is believed than this; one price for each belief.
 
     Every base grows linearly with the expected cost, the cost with price and hours, the hours with start-up time and
     losses and with the chance that a start fails. Minimum charges and quanta only add to the cost. A score is its base
@@ -99,16 +116,22 @@ def dearest(asked: Asked, believed: Beliefs, total: float) -> Numbers:
     bounds = asked.spec.constraints
     wishes = bool(bounds.providers.preferred) + bool(bounds.regions.preferred) + (bounds.startup_latency_s is not None)
     off = wishes * PREFERENCE_SHARE
-    base = total / (1.0 - off) if total >= SCORE_FLOOR * (1.0 - off) else total + off * SCORE_FLOOR
-    base += ROUNDING * max(abs(base), SCORE_FLOOR)
     free, dollar = np.zeros(len(believed.weight)), np.ones(len(believed.weight))
     least = _base(asked, free, believed)
     slope = _base(asked, dollar, believed) - least
-    room = np.where(least <= base, base - least, -1.0)
-    with np.errstate(divide="ignore"):
-        usd = np.where(slope > 0, room / np.maximum(slope, 1e-300), np.where(room < 0, -1.0, np.inf))
-    micro: Numbers = usd * 1e6 / np.maximum(_course(asked, believed).hours, 1e-300)
-    return micro * (1.0 + np.copysign(ROUNDING, micro)) + 0.5
+    grows = slope > 0
+    steep = np.where(grows, slope, 1.0)
+    hours = np.maximum(_course(asked, believed).hours, 1e-300)
+
+    def limits(total: float) -> Numbers:
+        base = total / (1.0 - off) if total >= SCORE_FLOOR * (1.0 - off) else total + off * SCORE_FLOOR
+        base += ROUNDING * max(abs(base), SCORE_FLOOR)
+        room = np.where(least <= base, base - least, -1.0)
+        usd = np.where(grows, room / steep, np.where(room < 0, -1.0, np.inf))
+        micro: Numbers = usd * 1e6 / hours
+        return micro * (1.0 + np.copysign(ROUNDING, micro)) + 0.5
+
+    return limits
 
 
 def _course(asked: Asked, believed: Beliefs, untried: OfferTable | None = None) -> Course:
@@ -160,33 +183,42 @@ def _preferences(asked: Asked, table: OfferTable, base: Numbers) -> dict[str, Nu
     return parts
 
 
-def cost_interval(asked: Asked, offer: Offer, expected_usd: float) -> Interval:
-    """What the workload costs on one offer, in US dollars: at best, in the mean of all attempts, at worst once."""
+def interval_of(asked: Asked) -> Callable[[Offer, float], Interval]:
+    """Tells what the workload costs on an offer with this expected cost, in US dollars: at best, in the mean of all
+    attempts, at worst once."""
     runtime = asked.demand.runtime_s
-    low, high = _cost_bounds(
-        offer.price_usd_per_hour,
-        offer.minimum_charge_usd,
-        offer.billing_quantum_s,
-        offer.startup_s,
-        runtime.low if runtime is not None else Decimal(0),
-        longest_s(asked.demand),
-    )
-    likely = max(Decimal(repr(expected_usd)), low)
-    return Interval(
-        low=_money(low),
-        likely=_money(likely),
-        high=_money(max(high, likely)),
-        reason=runtime.reason if runtime is not None else "no bound on the run time is known; one hour is assumed",
-    )
+    low_s, high_s = runtime.low if runtime is not None else Decimal(0), longest_s(asked.demand)
+    reason = runtime.reason if runtime is not None else "no bound on the run time is known; one hour is assumed"
+
+    def interval(offer: Offer, expected_usd: float) -> Interval:
+        bounds = _cost_bounds(
+            offer.price_usd_per_hour, offer.minimum_charge_usd, offer.billing_quantum_s, offer.startup_s, low_s, high_s
+        )
+        expected = Decimal(repr(expected_usd))
+        likely = bounds.low_usd if expected <= bounds.low else _money(expected)
+        high = bounds.high_usd if expected <= bounds.high else likely
+        return Interval(low=bounds.low_usd, likely=likely, high=high, reason=reason)
+
+    return interval
+
+
+class _Bounds(NamedTuple):
+    """At best, and at worst once, exactly and as they are told."""
+
+    low: Decimal
+    high: Decimal
+    low_usd: Decimal
+    high_usd: Decimal
 
 
 @lru_cache(maxsize=4096)
 def _cost_bounds(
     hourly: Decimal, least: Decimal, quantum_s: int, startup_s: Decimal, low_s: Decimal, high_s: float
-) -> tuple[Decimal, Decimal]:
-    """At best, and at worst once, as ``worst_cost_usd`` has it; most decisions are about the same few offers."""
+) -> _Bounds:
+    """As ``costs.worst_usd`` has it; most decisions are about the same few offers."""
     low = charge(hourly, low_s + startup_s, quantum_s=quantum_s, least=least)
-    return low, max(hourly * ((Decimal(high_s) + startup_s + quantum_s) / 3600), least)
+    high = max(hourly * ((Decimal(high_s) + startup_s + quantum_s) / 3600), least)
+    return _Bounds(low=low, high=high, low_usd=_money(low), high_usd=_money(max(high, low)))
 
 
 def _money(amount: Decimal) -> Decimal:

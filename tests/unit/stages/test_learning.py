@@ -11,7 +11,8 @@ from placet.domain.experience import Beliefs, Evidence, Experience
 from placet.domain.offer_table import OfferTable
 from placet.domain.spec import CapacityType
 from placet.stages import learning
-from placet.stages.learning import HALF_LIFE_MS, LOSS_SHAPE, PRIORS, beliefs, expected_course, learn
+from placet.stages.groups import HALF_LIFE_MS
+from placet.stages.learning import LOSS_SHAPE, PRIORS, beliefs, expected_course, learn
 from tests.support.values import GPU_OFFER, NOW_MS
 
 SPOT = replace(GPU_OFFER, id="spot", capacity_type=CapacityType.SPOT)

@@ -1,23 +1,19 @@
-"""Every statement, written once against the tables and compiled once per engine to text with named parameters."""
+"""Every statement about workloads and what belongs to them, tokens and orphans."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
+from collections.abc import Sequence
 from functools import cached_property
-from operator import itemgetter
-from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from sqlalchemy import (
     CTE,
+    BigInteger,
     Boolean,
     ColumnElement,
-    Executable,
     Select,
-    Table,
     Text,
     Update,
     and_,
     bindparam,
+    case,
     delete,
     func,
     literal,
@@ -27,11 +23,17 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.engine import Dialect
 
+from placet.adapters.store.hook_sql import HookStatements
+from placet.adapters.store.statement import Bound as Bound
+from placet.adapters.store.statement import Flavour as Flavour
+from placet.adapters.store.statement import Params as Params
+from placet.adapters.store.statement import Statement as Statement
+from placet.adapters.store.statement import inline
 from placet.adapters.store.tables import (
     artifacts,
     attempts,
+    budgets,
     decisions,
     events,
     intents,
@@ -40,17 +42,15 @@ from placet.adapters.store.tables import (
     orphans,
     results,
     specs,
+    spending,
     submission_keys,
     tokens,
     workers,
     workloads,
 )
+from placet.domain.budgets import Holder
 from placet.domain.records import WAITS_FOR_CAPACITY
 from placet.domain.states import ATTEMPT_FINAL, WORKLOAD_FINAL, IntentState, OrphanState, WorkloadState
-
-if TYPE_CHECKING:
-    from sqlalchemy.dialects.postgresql import Insert as PostgresInsert
-    from sqlalchemy.dialects.sqlite import Insert as SqliteInsert
 
 SUBMIT = "submit"
 
@@ -65,75 +65,18 @@ ATTEMPT_FIXED = frozenset({"workload_id", "epoch", "placement", "created_ms", *A
 UNSETTLED = (IntentState.SENT, IntentState.AMBIGUOUS)
 
 
-Params: TypeAlias = Mapping[str, object]
-Bound: TypeAlias = Params | tuple[object, ...]
-
-
-class Flavour(Protocol):
-    """How one engine writes what the other writes differently."""
-
-    dialect: Dialect
-
-    def insert(self, table: Table) -> "SqliteInsert | PostgresInsert":
-        """An INSERT that knows ON CONFLICT."""
-
-    def one_of(self, column: ColumnElement[str], name: str) -> ColumnElement[bool]:
-        """The column is in the list given as the parameter ``name``."""
-
-    def many(self, values: Sequence[str]) -> object:
-        """The list as that parameter's value."""
-
-
-@dataclass(frozen=True)
-class Statement:
-    """Text for the driver, and the way from parameters by name to what it wants; ``fixed`` are those that never vary.
-
-    The driver of SQLite looks names up anew for each row, which costs more than the write itself: it gets tuples.
-    """
-
-    text: str
-    bind: Callable[[Params], Bound]
-    fixed: Params = field(default_factory=dict)
-
-
-def _binder(names: Sequence[str] | None) -> Callable[[Params], Bound]:
-    if names is None:
-        return lambda params: params
-    if len(names) > 1:
-        return itemgetter(*names)
-    return lambda params: tuple(params[name] for name in names)
-
-
 def held() -> ColumnElement[bool]:
     """The workloads that somebody owns: not over, or over with something left to release."""
     w = workloads.c
     return and_(w.lease_owner.is_not(None), or_(w.finished_ms.is_(None), w.wake_ms.is_not(None)))
 
 
-def inline(word: StrEnum | str) -> ColumnElement[str]:
-    """One of our own words as text, where a planner must see it to know that a partial index serves."""
-    return literal_column(f"'{word}'", Text())
-
-
-class Statements:
+class Statements(HookStatements):
     """All statements for one engine."""
 
     def __init__(self, flavour: Flavour) -> None:
-        self._flavour = flavour
+        super().__init__(flavour)
         self._lists: dict[tuple[bool, int, bool, bool, bool | None], Statement] = {}
-
-    def _compiled(self, statement: Executable, columns: Sequence[str] | None = None) -> Statement:
-        compiled = statement.compile(dialect=self._flavour.dialect, column_keys=columns)  # type: ignore[attr-defined]  # every statement can be compiled; the base class does not say so
-        fixed = {name: bind.value for name, bind in compiled.binds.items() if not bind.required}
-        return Statement(str(compiled), _binder(compiled.positiontup), fixed)
-
-    def _insert(self, table: Table) -> Statement:
-        columns = [column.name for column in table.columns if column.name != "seq"]
-        return self._compiled(self._flavour.insert(table).inline(), columns)
-
-    def _insert_new(self, table: Table) -> Statement:
-        columns = [column.name for column in table.columns]
-        return self._compiled(self._flavour.insert(table).on_conflict_do_nothing(), columns)
 
     # Acceptance
 
@@ -482,6 +425,80 @@ class Statements:
             .values(revoked_ms=func.coalesce(t.revoked_ms, bindparam("now_ms", type_=t.revoked_ms.type)))
         )
         return self._compiled(revoked)
+
+    # Budgets
+
+    @cached_property
+    def spending_begin(self) -> Statement:
+        """The row of a holder and a period, empty, unless it is there."""
+        s = spending.c
+        named = {
+            s.kind: bindparam("of_kind", type_=Text()),
+            s.holder: bindparam("of_holder", type_=Text()),
+            s.period: bindparam("of_period", type_=Text()),
+            s.reserved_micro: literal_column("0"),
+            s.spent_micro: literal_column("0"),
+        }
+        return self._compiled(self._flavour.insert(spending).values(named).on_conflict_do_nothing())
+
+    @cached_property
+    def spending_add(self) -> Statement:
+        """Row count 0 means that it would be beyond the budget. Whoever adds to a row holds it until the commit."""
+        s, b = spending.c, budgets.c
+        reserved = bindparam("reserved_more", type_=BigInteger())
+        spent = bindparam("spent_more", type_=BigInteger())
+        most = case((s.period == literal_column("''"), b.total_micro), else_=b.month_micro)
+        held = s.reserved_micro + s.spent_micro + reserved + spent
+        over = select(b.kind).where(b.kind == s.kind, b.holder == s.holder, held > most).correlate(spending).exists()
+        added = (
+            update(spending)
+            .where(
+                s.kind == bindparam("of_kind", type_=Text()),
+                s.holder == bindparam("of_holder", type_=Text()),
+                s.period == bindparam("of_period", type_=Text()),
+                or_(bindparam("free", type_=Boolean()), not_(over)),
+            )
+            .values(reserved_micro=s.reserved_micro + reserved, spent_micro=s.spent_micro + spent)
+        )
+        return self._compiled(added)
+
+    @cached_property
+    def budget_put(self) -> Statement:
+        put = self._flavour.insert(budgets)
+        b = budgets.c
+        told = {column.name: put.excluded[column.name] for column in b if column.name not in ("kind", "holder")}
+        upsert = put.on_conflict_do_update(index_elements=[b.kind, b.holder], set_=told)
+        return self._compiled(upsert.inline(), [column.name for column in b])
+
+    @cached_property
+    def budget_drop(self) -> Statement:
+        b = budgets.c
+        return self._compiled(delete(budgets).where(b.kind == bindparam("kind"), b.holder == bindparam("holder")))
+
+    @cached_property
+    def budgets_all(self) -> Statement:
+        return self._compiled(self._budgets().limit(bindparam("limit")))
+
+    @cached_property
+    def budgets_of(self) -> Statement:
+        b = budgets.c
+        ours = or_(
+            and_(b.kind == inline(Holder.TENANT), b.holder == bindparam("tenant", type_=Text())),
+            and_(b.kind == inline(Holder.TOKEN), b.holder == bindparam("token_id", type_=Text())),
+        )
+        return self._compiled(self._budgets().where(ours))
+
+    def _budgets(self) -> Select[tuple[object, ...]]:
+        """The columns that ``codec.budgeted_from`` reads."""
+        b, total, month = budgets.c, spending.alias("total"), spending.alias("month")
+        found: Select[tuple[object, ...]] = select(
+            *b, total.c.reserved_micro, total.c.spent_micro, month.c.reserved_micro, month.c.spent_micro
+        )
+        joined = budgets
+        for part, period in ((total, literal_column("''")), (month, bindparam("month", type_=Text()))):
+            same = and_(part.c.kind == b.kind, part.c.holder == b.holder, part.c.period == period)
+            joined = joined.outerjoin(part, same)  # type: ignore[assignment]  # a join is a table too
+        return found.select_from(joined).order_by(b.kind, b.holder)
 
     # Orphans
 

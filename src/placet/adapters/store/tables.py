@@ -24,6 +24,7 @@ from sqlalchemy import (
     text,
 )
 
+from placet.domain.budgets import Holder
 from placet.domain.orphans import OrphanReason
 from placet.domain.records import WAITS_FOR_CAPACITY
 from placet.domain.states import (
@@ -31,6 +32,7 @@ from placet.domain.states import (
     AttemptState,
     DeliveryState,
     Desired,
+    DispatchState,
     IntentState,
     IntentVerb,
     OrphanState,
@@ -118,6 +120,7 @@ workloads = Table(
     Column("failure", Text),
     Column("finished_ms", BigInteger),
     Column("quoted_usd", Text),
+    Column("token_id", Text),
     PrimaryKeyConstraint("id"),
     # What results refer to: a result exists only for a workload that is finished, and then that moment is fixed.
     UniqueConstraint("id", "finished_ms"),
@@ -353,3 +356,78 @@ orphans = Table(
     CheckConstraint(f"(state = '{OrphanState.CLOSED}') = (closed_ms IS NOT NULL)", name="closed_iff_closed"),
     CheckConstraint("closed_ms IS NULL OR proof <> ''", name="proof"),
 )
+
+# Amounts here are whole millionths of a dollar, because they are added up and compared where they stand.
+budgets = Table(
+    "budgets",
+    metadata,
+    Column("kind", Text, nullable=False),
+    Column("holder", Text, nullable=False),
+    Column("total_micro", BigInteger),
+    Column("month_micro", BigInteger),
+    Column("set_ms", BigInteger, nullable=False),
+    Column("set_by", Text, nullable=False),
+    PrimaryKeyConstraint("kind", "holder"),
+    closed("kind", Holder),
+    CheckConstraint("total_micro IS NULL OR total_micro >= 0", name="total_micro"),
+    CheckConstraint("month_micro IS NULL OR month_micro >= 0", name="month_micro"),
+)
+
+# What attempts count against each holder, in all (no period) and by the month in which they began. Written with the
+# attempts themselves, also where nobody has set a budget: one that is set later counts what was before.
+spending = Table(
+    "spending",
+    metadata,
+    Column("kind", Text, nullable=False),
+    Column("holder", Text, nullable=False),
+    Column("period", Text, nullable=False),
+    Column("reserved_micro", BigInteger, nullable=False),
+    Column("spent_micro", BigInteger, nullable=False),
+    PrimaryKeyConstraint("kind", "holder", "period"),
+    closed("kind", Holder),
+)
+hooks = Table(
+    "hooks",
+    metadata,
+    Column("id", Text, nullable=False),
+    Column("tenant", Text, nullable=False),
+    Column("url", Text, nullable=False),
+    Column("states", Text, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+    Column("created_by", Text, nullable=False),
+    Column("generation", BigInteger, nullable=False),
+    Column("former_until_ms", BigInteger),
+    Column("after_seq", BigInteger, nullable=False),
+    Column("paused_ms", BigInteger),
+    Column("paused_why", Text, nullable=False),
+    Column("revision", BigInteger, nullable=False),
+    PrimaryKeyConstraint("id"),
+    CheckConstraint("generation >= 1", name="generation"),
+    CheckConstraint("paused_ms IS NULL OR paused_why <> ''", name="paused_why"),
+)
+
+# ``seq`` is that of the event; a message that tells of none has a negative one.
+dispatches = Table(
+    "dispatches",
+    metadata,
+    Column("hook_id", Text, ForeignKey("hooks.id"), nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("id", Text, nullable=False),
+    Column("workload_id", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("due_ms", BigInteger),
+    Column("tries", BigInteger, nullable=False),
+    Column("sent_ms", BigInteger),
+    Column("status", BigInteger),
+    Column("problem", Text, nullable=False),
+    PrimaryKeyConstraint("hook_id", "seq"),
+    UniqueConstraint("id"),
+    closed("state", DispatchState),
+    CheckConstraint(f"(state = '{DispatchState.PENDING}') = (due_ms IS NOT NULL)", name="due_iff_pending"),
+)
+_DUE = text("due_ms IS NOT NULL")
+Index("ix_dispatches_due", dispatches.c.due_ms, sqlite_where=_DUE, postgresql_where=_DUE)
+Index("ix_dispatches_created", dispatches.c.hook_id, dispatches.c.created_ms)

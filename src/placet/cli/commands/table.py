@@ -6,8 +6,10 @@ from typing import Any
 
 from placet.cli.commands import (
     artifacts,
+    budgets,
     calibrating,
     changing,
+    copying,
     doctor,
     estimating,
     explaining,
@@ -22,6 +24,7 @@ from placet.cli.commands import (
     sizing,
     streaming,
     trying,
+    webhooks,
 )
 
 RUN, LOOK, PLAN, OPERATE = "Run", "Look", "Plan", "Operate"
@@ -72,6 +75,8 @@ COMMANDS = (
     Command("server", operating.server, OPERATE),
     Command("doctor", doctor.doctor, OPERATE),
     Command("migrate", operating.migrate, OPERATE),
+    Command("backup", copying.backup, OPERATE),
+    Command("restore", copying.restore, OPERATE),
     Command("orphans", orphans.orphans, OPERATE),
 )
 GROUPS = (
@@ -93,6 +98,33 @@ GROUPS = (
             Command("ls", providers.provider_ls),
             Command("show", providers.provider_show),
             Command("test", trying.provider_test),
+        ),
+    ),
+    Group(
+        "budget",
+        "What tenants and tokens may spend.",
+        OPERATE,
+        (
+            Command("set", budgets.budget_set),
+            Command("ls", budgets.budget_ls),
+            Command("rm", budgets.budget_rm),
+        ),
+    ),
+    Group(
+        "webhook",
+        "Who is told when a workload moves.",
+        OPERATE,
+        (
+            Command("add", webhooks.webhook_add),
+            Command("ls", webhooks.webhook_ls),
+            Command("rm", webhooks.webhook_rm),
+            Command("test", webhooks.webhook_test),
+            Command("messages", webhooks.webhook_messages),
+            Command("resend", webhooks.webhook_resend),
+            Command("replay", webhooks.webhook_replay),
+            Command("pause", webhooks.webhook_pause),
+            Command("resume", webhooks.webhook_resume),
+            Command("rotate", webhooks.webhook_rotate),
         ),
     ),
     Group(

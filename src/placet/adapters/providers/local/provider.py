@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from placet.adapters import runner_documents as translate
 from placet.adapters.pieces import read_file
-from placet.adapters.providers.local import machine, translate
+from placet.adapters.providers.local import machine
 from placet.adapters.providers.local.link import RUNNER, Link, Refused
 from placet.adapters.providers.local.offers import RUNTIMES, make_offers
 from placet.adapters.providers.local.options import LocalOptions
@@ -136,7 +137,7 @@ class LocalProvider:
         return self._offers
 
     async def submit(self, launch: Launch) -> Handle:
-        document = translate.launch_document(launch, self._options)
+        document = translate.launch_document(launch, self._terms())
         try:
             answer = await self._link.call("start", launch=document)
         except Refused as refusal:
@@ -201,6 +202,16 @@ class LocalProvider:
     async def retire(self) -> None:
         """Ask the supervisor to take nothing new and to leave when nothing lives."""
         await self._look("retire")
+
+    def _terms(self) -> translate.Terms:
+        options = self._options
+        return translate.Terms(
+            provider=self.name,
+            log_bytes=options.log_bytes,
+            sandbox=options.sandbox,
+            hidden=tuple(map(str, options.hidden)),
+            allowed_hosts=options.allowed_hosts,
+        )
 
     def _command(self) -> tuple[str, ...]:
         options = self._options

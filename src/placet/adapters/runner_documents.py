@@ -1,9 +1,13 @@
-"""Between the domain's words and the runner's: launches one way, observations the other. One table each."""
+"""Between the domain's words and the runner's, whoever starts the runner: launches one way, observations the other.
 
+One table each.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, assert_never
 
-from placet.adapters.providers.local.options import LocalOptions
 from placet.domain.allocations import FoundOutput, Handle, Launch, LogSeal, Observation, Phase, Usage
 from placet.domain.errors import InvalidRequest
 from placet.domain.failures import Cause
@@ -38,27 +42,44 @@ CAUSES = {
     causes.CAUSE_INPUT: Cause.INPUT,
     causes.CAUSE_PERMIT_REFUSED: Cause.STALE_PERMIT,
     causes.CAUSE_SUPERVISOR_LOST: Cause.LOST,
+    # Only the manager of the machine knows why; where it does not say, this much is sure.
+    causes.CAUSE_HOST: Cause.PREEMPTED,
 }
 
 
-def launch_document(launch: Launch, options: LocalOptions) -> Json:
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """What a launch document needs besides the launch: who runs it, and within which bounds of the operator's.
+
+    ``memory_held``: the runner bounds the memory; elsewhere the machine's own manager does.
+    """
+
+    provider: str
+    log_bytes: int
+    sandbox: str = "auto"
+    hidden: Sequence[str] = ()
+    allowed_hosts: Sequence[str] = ()
+    memory_held: bool = True
+
+
+def launch_document(launch: Launch, terms: Terms) -> Json:
     """The runner's ``launch``. Raises ``InvalidRequest`` for what this provider cannot run."""
     spec, demand, resources = launch.spec, launch.demand, launch.spec.resources
     gpu = launch.offer.gpu
     cpu_cores = demand.cpu_cores if demand.cpu_cores is not None else resources.cpu_cores
     memory_bytes = demand.memory_bytes if demand.memory_bytes is not None else resources.memory_bytes
-    log_bytes = options.log_bytes if spec.log_bytes is None else min(spec.log_bytes, options.log_bytes)
+    log_bytes = terms.log_bytes if spec.log_bytes is None else min(spec.log_bytes, terms.log_bytes)
     return {
         "key": launch.key,
         "nonce": launch.tag.nonce,
         "deployment": launch.tag.deployment,
         "workload_id": launch.tag.workload_id,
         "epoch": launch.tag.epoch,
-        **_program(spec.runtime, options),
+        **_program(spec.runtime, terms.provider),
         "env": {**dict(spec.environment), **dict(launch.secrets)},
         "workdir": spec.runtime.working_directory,
         "limits": {
-            "memory_bytes": memory_bytes,
+            "memory_bytes": memory_bytes if terms.memory_held else None,
             "cpu_cores": _number(cpu_cores),
             "processes": resources.processes,
             "disk_bytes": resources.disk_bytes,
@@ -73,8 +94,8 @@ def launch_document(launch: Launch, options: LocalOptions) -> Json:
             "gpu_memory_bytes": demand.gpu_memory_bytes,
             "gpu_model": gpu.model if gpu is not None and demand.gpu_count else None,
         },
-        "sandbox": options.sandbox,
-        "hidden": [str(folder) for folder in options.hidden],
+        "sandbox": terms.sandbox,
+        "hidden": list(terms.hidden),
         "inputs": [
             {
                 "name": each.name,
@@ -86,7 +107,7 @@ def launch_document(launch: Launch, options: LocalOptions) -> Json:
         ],
         "outputs": [{"name": output.name, "path": output.path} for output in spec.outputs],
         "checkpoints": spec.checkpoints is not None or spec.repeat is Repeat.RESUMABLE,
-        "allowed_hosts": list(options.allowed_hosts),
+        "allowed_hosts": list(terms.allowed_hosts),
     }
 
 
@@ -146,7 +167,7 @@ def handle(document: Json, provider: str, place: str, price_usd_per_hour: Decima
     )
 
 
-def _program(runtime: Runtime, options: LocalOptions) -> Json:
+def _program(runtime: Runtime, provider: str) -> Json:
     match runtime.kind:
         case RuntimeKind.PROCESS:
             return {"command": list(runtime.command)}
@@ -161,7 +182,7 @@ def _program(runtime: Runtime, options: LocalOptions) -> Json:
                 }
             }
         case RuntimeKind.CONTAINER:
-            raise InvalidRequest("this machine runs processes and Python scripts, no containers", provider=options.name)
+            raise InvalidRequest("it runs processes and Python scripts, no containers", provider=provider)
         case _:
             assert_never(runtime.kind)
 

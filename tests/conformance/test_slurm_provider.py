@@ -1,0 +1,250 @@
+"""The Slurm provider keeps the laws of a provider, on a real Slurm."""
+
+import itertools
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from placet.adapters.providers.slurm.provider import SlurmProvider
+from placet.domain.allocations import Handle, Launch, Phase
+from placet.domain.errors import Unavailable
+from placet.domain.failures import Cause
+from placet.domain.offers import Offer
+from placet.domain.spec import Runtime, RuntimeKind, Spec
+from placet.ports.provider import Provider
+from placet.testing.conformance.provider import (
+    Behaviour,
+    Listener,
+    ProviderBench,
+    ProviderContract,
+    ended,
+    in_phase,
+    observe,
+    released,
+)
+from tests.support.local import alive, launch_of, process_spec, resources, shell
+from tests.support.missing import missing
+from tests.support.programs import begun, traced
+from tests.support.slurm import Cluster, SlurmWorld
+from tests.support.waiting import wait_until_async
+
+_roots = itertools.count(1)
+
+
+class SlurmBench(ProviderBench):
+    """Programs that leave a trace outside of everything the provider knows."""
+
+    def __init__(self, world: SlurmWorld, traces: Path) -> None:
+        self.world = world
+        self._traces = traces
+        traces.mkdir(exist_ok=True)
+
+    async def connect(self, listener: Listener) -> Provider:
+        return await self.world.connect(listener)
+
+    def launch(self, behaviour: Behaviour, key: str) -> Launch:
+        return on_the_cluster(traced(behaviour, self._traces / key), key)
+
+    def impossible(self, key: str) -> Launch:
+        image = Runtime(kind=RuntimeKind.CONTAINER, image="registry.example.com/x:1")
+        return on_the_cluster(Spec(runtime=image), key)
+
+    def oversized(self, key: str) -> Launch:
+        spec = process_spec("/bin/true", resources=resources(cpu_cores=Decimal(10_000)))
+        return on_the_cluster(spec, key)
+
+    async def started(self, key: str) -> int:
+        return begun(self._traces / key)
+
+    async def alive(self, key: str) -> int:
+        return len(alive(f"PLACET_ATTEMPT_KEY={key}"))
+
+    async def cut(self, provider: Provider) -> None:
+        await provider.close()
+
+
+class TestSlurm(ProviderContract):
+    @pytest.fixture
+    async def bench(self, slurm_cluster: Cluster, tmp_path: Path) -> AsyncIterator[ProviderBench]:
+        world = SlurmWorld(cluster=slurm_cluster, shared=slurm_cluster.shared / f"laws-{next(_roots)}")
+        yield SlurmBench(world, tmp_path / "traces")
+        await world.close()
+
+
+class TestDeaths:
+    """Each way to die: its cause, and nothing of it is left."""
+
+    @pytest.fixture
+    async def world(self, slurm_cluster: Cluster) -> AsyncIterator[SlurmWorld]:
+        world = SlurmWorld(cluster=slurm_cluster, shared=slurm_cluster.shared / f"deaths-{next(_roots)}")
+        yield world
+        await world.close()
+
+    @pytest.mark.parametrize(
+        ("script", "cause", "code", "number"),
+        [
+            ("exit 7", Cause.EXIT_CODE, 7, None),
+            ("kill -SEGV $$", Cause.SIGNAL, None, 11),
+            ("kill -KILL $$", Cause.KILLED, None, 9),
+        ],
+        ids=["exit-7", "sigsegv", "sigkill"],
+    )
+    async def test_of_its_own(
+        self, world: SlurmWorld, script: str, cause: Cause, code: int | None, number: int | None
+    ) -> None:
+        provider = await world.connect(Listener())
+        handle = await provider.submit(on_the_cluster(shell(script), f"own-{cause.value}"))
+        last = await ended(provider, handle)
+        assert (last.cause, last.exit_code, last.signal) == (cause, code, number), last
+        assert not last.computed
+        await nothing_is_left(world, provider, handle)
+
+    async def test_for_lack_of_memory(self, world: SlurmWorld) -> None:
+        if not world.cluster.groups:
+            missing("no control groups that can be written: the cluster cannot prove that memory ran out")
+        provider = await world.connect(Listener())
+        greedy = process_spec(sys.executable, "-c", "x = [bytearray(10**6) for _ in range(600)]")
+        launch = on_the_cluster(replace(greedy, resources=resources(memory_bytes=100 * 10**6)), "memory")
+        handle = await provider.submit(launch)
+        last = await ended(provider, handle)
+        assert last.cause is Cause.OUT_OF_MEMORY, last
+        await nothing_is_left(world, provider, handle)
+
+    async def test_by_the_time_limit(self, world: SlurmWorld) -> None:
+        provider = await world.connect(Listener())
+        launch = on_the_cluster(shell("sleep 600 & wait"), "time")
+        handle = await provider.submit(replace(launch, runtime_s=Decimal(1)))
+        last = await ended(provider, handle)
+        assert last.cause is Cause.TIMEOUT, last
+        await nothing_is_left(world, provider, handle)
+
+    async def test_cancelled_while_it_waits(self, world: SlurmWorld) -> None:
+        provider = await world.connect(Listener())
+        world.cluster.ask("scontrol", "update", "partition=main", "state=DOWN")
+        try:
+            handle = await provider.submit(on_the_cluster(shell("touch began"), "waiting"))
+            seen = await in_phase(provider, handle, Phase.QUEUED)
+            assert seen.message, "it says why it waits"
+            await provider.cancel(handle, 0.0)
+            last = await ended(provider, handle)
+        finally:
+            world.cluster.ask("scontrol", "update", "partition=main", "state=UP")
+        assert last.cause is Cause.STOPPED, last
+        assert last.started_ms is None
+        await nothing_is_left(world, provider, handle)
+
+    async def test_cancelled_at_the_cluster(self, world: SlurmWorld) -> None:
+        provider = await world.connect(Listener())
+        handle = await running(provider, "scancel")
+        world.cluster.ask("scancel", handle.native_id)
+        last = await ended(provider, handle)
+        assert last.cause is Cause.STOPPED, last
+        assert "CANCELLED" in last.message
+        await nothing_is_left(world, provider, handle)
+
+    async def test_with_its_node(self, world: SlurmWorld) -> None:
+        provider = await world.connect(Listener())
+        handle = await running(provider, "node")
+        node = dict((await observe(provider, handle)).evidence)["nodes"]
+        world.cluster.ask("scontrol", "update", f"nodename={node}", "state=DOWN", "reason=test")
+        try:
+            last = await ended(provider, handle)
+        finally:
+            # It comes back by itself as soon as it is heard of; then there is nothing to resume.
+            world.cluster.code("scontrol", "update", f"nodename={node}", "state=RESUME")
+            world.cluster.wait_idle()
+        assert last.cause is Cause.LOST, last
+        await nothing_is_left(world, provider, handle)
+
+    async def test_preempted(self, world: SlurmWorld) -> None:
+        provider = await world.connect(Listener())
+        handle = await running(provider, "preempted")
+        urgent = [
+            "sbatch",
+            "--parsable",
+            "-p",
+            "urgent",
+            "-N2",
+            "--exclusive",
+            "-t1",
+            "-o/dev/null",
+            "--wrap=sleep 600",
+        ]
+        other = world.cluster.ask(*urgent).strip()
+        try:
+            last = await ended(provider, handle)
+        finally:
+            world.cluster.ask("scancel", other)
+        assert last.cause is Cause.PREEMPTED, last
+        assert last.exit_code is None
+        await nothing_is_left(world, provider, handle)
+
+    async def test_of_its_runner(self, world: SlurmWorld) -> None:
+        provider = await world.connect(Listener())
+        handle = await running(provider, "runner")
+        claim = json.loads((world.shared / "attempts" / handle.key / "claim.json").read_text())
+        os.kill(claim["pid"], signal.SIGKILL)
+        last = await ended(provider, handle)
+        assert last.cause is Cause.KILLED, last
+        await nothing_is_left(world, provider, handle)
+
+    async def test_of_the_controller_for_a_while(self, world: SlurmWorld) -> None:
+        provider = await world.connect(Listener())
+        gate = world.shared / "gate"
+        handle = await running(provider, "controller", f"until [ -e {gate} ]; do sleep 0.1; done; echo well")
+        world.cluster.kill("slurmctld")
+        try:
+            with pytest.raises(Unavailable):
+                await provider.find(handle.key)
+            gate.touch()
+        finally:
+            world.cluster.start_controller()
+        last = await ended(provider, handle, 60.0)
+        assert last.computed, last
+        world.cluster.wait_for_controller()
+        await nothing_is_left(world, provider, handle)
+
+    async def test_begun_again_by_hand(self, world: SlurmWorld) -> None:
+        provider = await world.connect(Listener())
+        trace = world.shared / "trace"
+        handle = await running(provider, "again", f"echo begun >> {trace}; sleep 600 & wait")
+        folder = world.shared / "attempts" / handle.key
+        script = (folder / "again.sh").resolve()
+        programs = world.shared / "runner"
+        runner = next(programs.glob("*.pyz"))
+        script.write_text(f"#!/bin/sh\nexec /bin/sh {programs}/bootstrap.sh {runner} {folder}\n")
+        line = ["sbatch", "--parsable", f"--job-name={handle.key}", f"--output={folder}/again.log", str(script)]
+        second = world.cluster.ask(*line).strip()
+        ask_code = ["sacct", "-X", "-n", "-P", f"--jobs={second}", "--format=State,ExitCode"]
+        await wait_until_async(lambda: world.cluster.ask(*ask_code).strip() == "FAILED|94:0", 30.0, "end of the second")
+        assert begun(trace) == 1
+        [found] = await provider.find(handle.key)
+        assert found.native_id == handle.native_id, "the one that holds the claim is the attempt"
+        assert (await observe(provider, handle)).phase is Phase.RUNNING
+        await nothing_is_left(world, provider, handle)
+
+
+def on_the_cluster(spec: Spec, key: str) -> Launch:
+    return replace(launch_of(spec, key), offer=Offer(id="slurm-main-cpu", provider="slurm"))
+
+
+async def running(provider: SlurmProvider, key: str, script: str = "sleep 600 & wait") -> Handle:
+    handle = await provider.submit(on_the_cluster(shell(script), key))
+    await in_phase(provider, handle, Phase.RUNNING)
+    return handle
+
+
+async def nothing_is_left(world: SlurmWorld, provider: SlurmProvider, handle: Handle) -> None:
+    await released(provider, handle)
+    assert not (world.shared / "attempts" / handle.key).exists()
+    assert alive(f"PLACET_ATTEMPT_KEY={handle.key}") == []
+    live = world.cluster.ask("squeue", "-h", "-o", "%i", f"--name={handle.key}")
+    assert live.split() == []
+    assert (await observe(provider, handle)).phase is Phase.GONE
