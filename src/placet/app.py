@@ -15,6 +15,7 @@ from typing import Any
 from placet.adapters.ambient import RandomIds, SystemClock, chance
 from placet.adapters.artifacts.files import FileArtifacts
 from placet.adapters.catalog.models import HUB, ModelCatalog
+from placet.adapters.corpus import CorpusFile
 from placet.adapters.hooks import GuardedSender
 from placet.adapters.inputs import LocalInputs
 from placet.adapters.objects import Access, Unusable, parse_place
@@ -34,6 +35,7 @@ from placet.engine.budgets import Budgets
 from placet.engine.catalogs import Catalogs, Pace, Source
 from placet.engine.courier import Courier
 from placet.engine.effects import Effects
+from placet.engine.hearing import Hearing
 from placet.engine.hooks import Hooks
 from placet.engine.intake import Intake, IntakePorts
 from placet.engine.ledgers import Ledgers
@@ -83,6 +85,7 @@ class App:
     store: Store
     providers: Mapping[str, Provider]
     effects: Effects
+    hearing: Hearing
     intake: Intake
     queries: Queries
     uploading: Uploading
@@ -141,7 +144,8 @@ async def open_app(settings: Settings) -> App:
     providers = {name: make() for name, make in provider_makers(settings).items()}
     catalogs = Catalogs(_sources(settings, clock.now_ms()), clock, chance)
     market = Market(providers, catalogs, _own_terms(settings))
-    effects = Effects(providers, artifacts, clock)
+    hearing = Hearing(clock, CorpusFile(settings.data_dir / "provider-messages.json"))
+    effects = Effects(providers, artifacts, clock, hearing)
     reconciler = Reconciler(
         Ports(
             store=store,
@@ -181,6 +185,7 @@ async def open_app(settings: Settings) -> App:
         store=store,
         providers=providers,
         effects=effects,
+        hearing=hearing,
         intake=intake,
         queries=queries,
         uploading=Uploading(store, artifacts, _part_uploads(settings), clock),
@@ -389,7 +394,7 @@ def run_server(settings: Settings, serving: Serving) -> None:
     configure(settings.log.level, settings.log.format)
     listening = _listening(settings, serving)
     check_exposure(listening)
-    with data_folder_lock(settings.data_dir):
+    with data_folder_lock(settings.data_dir, settings.stamp):
         asyncio.run(_serve(settings, serving, listening, asyncio.Event()))
 
 
@@ -402,7 +407,7 @@ def serve_embedded(settings: Settings) -> Iterator[Path]:
     """
     configure("error", settings.log.format)
     listening = _listening(settings, Serving(socket_only=True))
-    with data_folder_lock(settings.data_dir), ThreadPoolExecutor(1, "placet-server") as thread:
+    with data_folder_lock(settings.data_dir, settings.stamp), ThreadPoolExecutor(1, "placet-server") as thread:
         begun: Future[Callable[[], object]] = Future()
         ready: Future[str | None] = Future()
 
@@ -526,6 +531,7 @@ def _doors(app: App, closing: asyncio.Event) -> Doors:
         redelivering=Redelivering(app.store, app.clock, app.effects, app.providers, app.reconciler.touched),
         resolving=Resolving(app.store, app.clock, app.reconciler.touched),
         uploading=app.uploading,
+        hearing=app.hearing,
         orphans=Orphans(app.store, app.clock, (app.observer or app.reconciler).sweep_now),
         hooks=Hooks(app.store, app.clock, app.ids, app.courier.sender, app.courier.hurry),
         store=app.store,

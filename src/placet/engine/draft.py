@@ -17,7 +17,7 @@ from placet.domain.states import (
     WorkloadState,
     advance,
 )
-from placet.domain.units import format_bytes
+from placet.domain.units import SECOND_MS, format_bytes
 from placet.domain.values import evolve
 from placet.stages import billing, budgets, result, tracking
 from placet.stages.course import Course
@@ -30,6 +30,10 @@ from placet.stages.stopping import TAKEN
 OBSERVED_WRITE_MS = 60_000
 # What was computed and could not be delivered stays where it is for so long.
 UNDELIVERED_KEPT_MS = 24 * 3_600_000
+# Of offers that had no capacity so many are remembered.
+EXCLUDED_MAX = 64
+# From the end of a program to that of its machine: a provider that forgets what has ended counts from the latter.
+FORGOTTEN_SINCE_MS = 30 * SECOND_MS
 
 
 class Draft:
@@ -49,6 +53,8 @@ class Draft:
         self.delivery_problem: str | None = None
         self.delivery_over = False
         self.course: Course | None = None
+        # For how long the provider of the last attempt remembers what has ended; ``None``: until it is released.
+        self.remembered_s: int | None = None
         # Why nothing may be ended by the clock.
         self.hands_off = ""
         self._before = record
@@ -79,7 +85,11 @@ class Draft:
         """Until when nothing of it may be deleted: somebody may still want what was computed and not delivered."""
         if not kept(self.workload):
             return 0
-        return (self.workload.finished_ms or self.now_ms) + UNDELIVERED_KEPT_MS
+        until_ms = (self.workload.finished_ms or self.now_ms) + UNDELIVERED_KEPT_MS
+        attempt = self.attempt
+        if self.remembered_s is None or attempt is None or attempt.exited_ms is None:
+            return until_ms
+        return min(until_ms, attempt.exited_ms + self.remembered_s * SECOND_MS + FORGOTTEN_SINCE_MS)
 
     def unreleased(self) -> tuple[Attempt, ...]:
         """Ended attempts that may still hold something at their provider."""
@@ -253,8 +263,19 @@ class Draft:
             wake_ms=again.at_ms,
             user_failures=again.user_failures,
             infrastructure_failures=again.infrastructure_failures,
-            excluded_offers=(again.exclude_offer,) if again.exclude_offer is not None else (),
+            excluded_offers=self._excluded(again),
         )
+
+    def _excluded(self, again: Again) -> tuple[str, ...]:
+        """What the next choice leaves alone: what has just failed, and in a row of refusals for lack of capacity all
+        that have refused, so that each offer is asked once before any is asked again.
+        """
+        if again.exclude_offer is None:
+            return ()
+        failure = None if self.attempt is None else self.attempt.failure
+        full = failure is not None and failure.cause is Cause.NO_CAPACITY
+        refused = self.workload.excluded_offers if full else ()
+        return (*refused, again.exclude_offer)[-EXCLUDED_MAX:]
 
     def count_failures(self, user: int, infrastructure: int) -> None:
         """The failure counters as they are in the end."""

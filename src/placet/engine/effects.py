@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
-from placet.domain.allocations import FoundOutput, Observation, Phase, Verb
+from placet.domain.allocations import FoundOutput, Handle, Launch, Observation, Phase, Verb
 from placet.domain.errors import OutcomeUnknown, ProviderError, Unavailable
 from placet.domain.records import Artifact, Attempt, Workload
 from placet.domain.values import evolve
@@ -25,6 +25,7 @@ from placet.engine.facts import (
     Submit,
     SubmitAnswer,
 )
+from placet.engine.hearing import Hearing
 from placet.engine.manifests import MANIFEST, OUTPUTS, manifest_bytes
 from placet.engine.pacing import Turns
 from placet.failpoints import Point, passing
@@ -32,21 +33,31 @@ from placet.ports.ambient import Clock
 from placet.ports.artifacts import STORED, Artifacts
 from placet.ports.provider import Provider
 
+# The errors of a disk, or of a person's share of it, that takes no more.
+NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+
 # A create that does not leave so soon after its intent does not leave at all: its worker stood still, and whoever has
 # taken over counts from then on how late it may take effect. Shorter than the time after which workers take over.
 SEND_WITHIN_MS = 4_000
 
 # No room on a disk, or no answer of an object store.
-PASSING_TROUBLE = (errno.ENOSPC, errno.EDQUOT, errno.EAGAIN)
+PASSING_TROUBLE = NO_SPACE | {errno.EAGAIN}
 
 
 class Effects:
     """Performs effects. Everything that a provider may raise becomes a fact or no fact; nothing else is caught."""
 
-    def __init__(self, providers: Mapping[str, Provider], artifacts: Artifacts, clock: Clock) -> None:
+    def __init__(
+        self,
+        providers: Mapping[str, Provider],
+        artifacts: Artifacts,
+        clock: Clock,
+        hearing: Hearing | None = None,
+    ) -> None:
         self._providers = providers
         self._artifacts = artifacts
         self._clock = clock
+        self._hearing = hearing or Hearing(clock)
         self._turns = Turns({name: provider.card for name, provider in providers.items()}, clock)
 
     async def perform(self, workload: Workload, effect: Effect) -> tuple[Fact, ...]:
@@ -85,6 +96,7 @@ class Effects:
             yield self._providers[name]
         except ProviderError as error:
             self._turns.refused(name, verb, error)
+            self._hearing.failed(name, verb, error)
             raise
 
     async def _submit(self, effect: Submit) -> SubmitAnswer:
@@ -100,6 +112,9 @@ class Effects:
             return SubmitAnswer(epoch=epoch, error=error, unclear=True)
         except ProviderError as error:
             return SubmitAnswer(epoch=epoch, error=error)
+        wrong = _not_ours(handle, effect.launch)
+        if wrong:
+            return SubmitAnswer(epoch=epoch, error=OutcomeUnknown(wrong, provider=handle.provider), unclear=True)
         return SubmitAnswer(epoch=epoch, handle=handle)
 
     async def _find(self, attempt: Attempt) -> tuple[Fact, ...]:
@@ -116,6 +131,8 @@ class Effects:
             async with self.call(effect.handle.provider, Verb.OBSERVE) as provider:
                 asked_ms = self._clock.now_ms()
                 seen = await provider.observe([effect.handle])
+                for one in seen:
+                    self._hearing.saw(effect.handle.provider, one)
                 # Absence is of the moment at which it was asked for, however late the answer is heard.
                 return tuple(evolve(one, observed_ms=asked_ms) if one.phase is Phase.GONE else one for one in seen)
         except ProviderError as error:
@@ -163,9 +180,7 @@ class Effects:
             await self._commit(workload, attempt, artifacts)
         except (OSError, ValueError, ProviderError) as error:
             may_pass = isinstance(error, Unavailable) or getattr(error, "errno", None) in PASSING_TROUBLE
-            return Delivered(
-                epoch=attempt.epoch, problem=f"{type(error).__name__}: {error}; {_still_at(found)}", may_pass=may_pass
-            )
+            return Delivered(epoch=attempt.epoch, problem=f"{_said(error)}; {_still_at(found)}", may_pass=may_pass)
         return Delivered(epoch=attempt.epoch, artifacts=tuple(artifacts))
 
     async def _take_over(self, location: str, attempt: Attempt, output: FoundOutput) -> None:
@@ -224,6 +239,15 @@ class Effects:
         await passing(Point.KEEP_LOG, self._artifacts.write(location, pieces))
 
 
+def _said(error: OSError | ValueError | ProviderError) -> str:
+    """Why the outputs are not kept, without the folders of this installation."""
+    if not isinstance(error, OSError) or error.errno is None:
+        return str(error)
+    if error.errno in NO_SPACE:
+        return "No space left on the disk that keeps outputs"
+    return f"the outputs cannot be kept: {error.strerror}"
+
+
 async def _as_announced(pieces: AsyncIterator[bytes], output: FoundOutput) -> AsyncIterator[bytes]:
     """The same pieces; a ``ValueError`` before the last of them counts, where they are not what was announced."""
     digest, size_bytes = hashlib.sha256(), 0
@@ -233,6 +257,15 @@ async def _as_announced(pieces: AsyncIterator[bytes], output: FoundOutput) -> As
         yield piece
     if size_bytes != output.size_bytes or digest.hexdigest() != output.sha256:
         raise ValueError(f"{output.path}: the bytes are not those that were announced")
+
+
+def _not_ours(handle: Handle, launch: Launch) -> str:
+    """Why an answer that calls itself a success names nothing that could be looked at, stopped or deleted."""
+    if not handle.native_id.strip():
+        return "the create was answered without a name for what was made"
+    if handle.key != launch.key or handle.nonce not in ("", launch.tag.nonce):
+        return f"the create was answered with {handle.key!r}, which is not what was asked for"
+    return ""
 
 
 def _still_at(found: Sequence[FoundOutput]) -> str:

@@ -508,11 +508,11 @@ class Reconciler:
         if self._looks:
             rest_s = min(rest_s, (self._looks[0][0] - clock.now_ms()) / 1000)
         if rest_s > 0:
+            alarm = asyncio.get_running_loop().call_later(rest_s, self._news.set)
             try:
-                async with asyncio.timeout(rest_s):  # wait_for may swallow a cancellation
-                    await self._news.wait()
-            except TimeoutError:
-                return
+                await self._news.wait()
+            finally:
+                alarm.cancel()
         else:
             await clock.pause(0)  # whatever is due, effects and requests get their turn
         self._news.clear()

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from placet.engine.budgets import Budgets
+from placet.engine.hearing import Hearing
 from placet.engine.hooks import Hooks
 from placet.engine.intake import Intake
 from placet.engine.ledgers import Ledgers
@@ -42,6 +43,7 @@ class Doors:
     redelivering: Redelivering
     ledgers: Ledgers
     uploading: Uploading
+    hearing: Hearing
     budgets: Budgets
     store: Store
     clock: Clock
