@@ -64,9 +64,13 @@ outputs: [{{name: count, path: count.txt}}, {{name: copy, path: /outputs}}]
     data = Path(environment["PLACET_DATA_DIR"])
     kept = {file.name: file.read_text() for file in data.glob("artifacts/*/*/*/outputs/**/*") if file.is_file()}
     assert kept == {"count.txt": "2\n", "words": "one two\n"}
-    left = [each["Name"] for each in docker_engine.get("/volumes")["Volumes"] or []]
-    assert all(name.endswith(".gone") for name in left), left
-    assert docker_engine.get("/containers/json", all=1) == []
+    # The server of the run ended with it; the next one deletes what is still to be deleted.
+    tidied = placet({**environment, "PLACET_SERVER__IDLE_EXIT_SECONDS": "1"}, "server", "--until-idle")
+    assert tidied.returncode == 0, tidied.stderr
+    containers = [each["Names"][0] for each in docker_engine.get("/containers/json", all=1)]
+    volumes = [each["Name"] for each in docker_engine.get("/volumes")["Volumes"] or []]
+    mine = [name for name in containers + volumes if result["workload_id"].removeprefix("wl_") in name]
+    assert [name for name in mine if not name.endswith(".gone")] == []
 
 
 def test_doctor_tells_of_the_engine(environment: dict[str, str], tmp_path: Path) -> None:
