@@ -17,6 +17,7 @@ from placet.domain.failures import MEANINGS, Cause, FailureClass
 from placet.domain.spec import Output, Resources, Runtime, RuntimeKind, Spec
 from placet.domain.units import MIB
 from placet.testing.conformance.provider import Listener, ended, in_phase, observe, read, released
+from placet.testing.conformance.waiting import eventually
 from tests.support.engines import IMAGE, Engine, EngineWorld, Registry, forget_image, load_image, script
 from tests.support.waiting import wait_until
 
@@ -219,10 +220,16 @@ async def test_an_engine_that_is_killed_in_the_middle(world: EngineWorld) -> Non
     handle = await provider.submit(launch)
     await in_phase(provider, handle, Phase.RUNNING)
     world.engine.kill()
-    with pytest.raises(Unavailable):
-        await provider.observe([handle])
-    assert not any(offer.free.slots for offer in provider.offers()), "what is free is not known"
-    world.engine.start()
+    try:
+        with pytest.raises(Unavailable):
+            await provider.observe([handle])
+
+        async def unknown() -> bool:
+            return all(offer.free.slots is None for offer in provider.offers())
+
+        await eventually(unknown, 20, "nobody says what is free")
+    finally:
+        world.engine.start()
     last = await ended(provider, handle)
     assert (last.cause, last.exit_code) == (Cause.EXIT_CODE, 5)
     assert b"".join(chunk.data for chunk in await read(provider, handle, "stdout", 0)) == b"after\n"

@@ -186,7 +186,7 @@ class ContainerProvider:
         try:
             return await call
         except (*TROUBLE, logs.NotFrames) as error:
-            if isinstance(error, NotSent):
+            if isinstance(error, NotSent | Unheard):
                 self._lost(error)
             raise translate.failed_call(error, self._options) from error
 
