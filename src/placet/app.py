@@ -15,6 +15,7 @@ from typing import Any
 from placet.adapters.ambient import RandomIds, SystemClock, chance
 from placet.adapters.artifacts.files import FileArtifacts
 from placet.adapters.catalog.models import HUB, ModelCatalog
+from placet.adapters.corpus import CorpusFile
 from placet.adapters.hooks import GuardedSender
 from placet.adapters.inputs import LocalInputs
 from placet.adapters.objects import Access, Unusable, parse_place
@@ -34,6 +35,7 @@ from placet.engine.budgets import Budgets
 from placet.engine.catalogs import Catalogs, Pace, Source
 from placet.engine.courier import Courier
 from placet.engine.effects import Effects
+from placet.engine.hearing import Hearing
 from placet.engine.hooks import Hooks
 from placet.engine.intake import Intake, IntakePorts
 from placet.engine.ledgers import Ledgers
@@ -46,8 +48,9 @@ from placet.engine.reconcile import Ports, ReconcileOptions, Reconciler
 from placet.engine.redelivering import Redelivering
 from placet.engine.resolving import Resolving
 from placet.engine.timekeeping import StoreClock
+from placet.engine.uploading import Uploading
 from placet.failpoints import Point, around
-from placet.ports.artifacts import Artifacts
+from placet.ports.artifacts import Artifacts, PartUploads
 from placet.ports.catalog import Bounds, Catalog
 from placet.ports.provider import Provider
 from placet.ports.store import Store
@@ -82,8 +85,10 @@ class App:
     store: Store
     providers: Mapping[str, Provider]
     effects: Effects
+    hearing: Hearing
     intake: Intake
     queries: Queries
+    uploading: Uploading
     reconciler: Reconciler
     catalogs: Catalogs
     courier: Courier
@@ -139,7 +144,8 @@ async def open_app(settings: Settings) -> App:
     providers = {name: make() for name, make in provider_makers(settings).items()}
     catalogs = Catalogs(_sources(settings, clock.now_ms()), clock, chance)
     market = Market(providers, catalogs, _own_terms(settings))
-    effects = Effects(providers, artifacts, clock)
+    hearing = Hearing(clock, CorpusFile(settings.data_dir / "provider-messages.json"))
+    effects = Effects(providers, artifacts, clock, hearing)
     reconciler = Reconciler(
         Ports(
             store=store,
@@ -179,8 +185,10 @@ async def open_app(settings: Settings) -> App:
         store=store,
         providers=providers,
         effects=effects,
+        hearing=hearing,
         intake=intake,
         queries=queries,
+        uploading=Uploading(store, artifacts, _part_uploads(settings), clock),
         reconciler=reconciler,
         catalogs=catalogs,
         courier=Courier(store, clock, GuardedSender(settings.webhooks.allowed_private_hosts), chance),
@@ -201,6 +209,15 @@ def _artifacts(settings: Settings) -> Artifacts:
     except ImportError as error:
         raise Unusable("artifacts_url needs libraries that are not here: pip install 'placet[objects]'") from error
     return ObjectArtifacts(place, _access(settings))
+
+
+def _part_uploads(settings: Settings) -> PartUploads | None:
+    """Where machines may send their outputs themselves."""
+    if settings.artifacts_url is None or not settings.artifacts_url.startswith("s3://"):
+        return None
+    from placet.adapters.objects.parts import S3PartUploads
+
+    return S3PartUploads(parse_place(settings.artifacts_url), _access(settings))
 
 
 def _access(settings: Settings) -> Access:
@@ -513,6 +530,8 @@ def _doors(app: App, closing: asyncio.Event) -> Doors:
         budgets=Budgets(app.store, app.clock, app.reconciler.allowances),
         redelivering=Redelivering(app.store, app.clock, app.effects, app.providers, app.reconciler.touched),
         resolving=Resolving(app.store, app.clock, app.reconciler.touched),
+        uploading=app.uploading,
+        hearing=app.hearing,
         orphans=Orphans(app.store, app.clock, (app.observer or app.reconciler).sweep_now),
         hooks=Hooks(app.store, app.clock, app.ids, app.courier.sender, app.courier.hurry),
         store=app.store,

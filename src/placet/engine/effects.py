@@ -2,11 +2,10 @@
 
 import errno
 import hashlib
-import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
-from placet.domain.allocations import FoundOutput, Observation, Phase, Verb
+from placet.domain.allocations import FoundOutput, Handle, Launch, Observation, Phase, Verb
 from placet.domain.errors import OutcomeUnknown, ProviderError, Unavailable
 from placet.domain.records import Artifact, Attempt, Workload
 from placet.domain.values import evolve
@@ -26,6 +25,8 @@ from placet.engine.facts import (
     Submit,
     SubmitAnswer,
 )
+from placet.engine.hearing import Hearing
+from placet.engine.manifests import MANIFEST, OUTPUTS, manifest_bytes
 from placet.engine.pacing import Turns
 from placet.failpoints import Point, passing
 from placet.ports.ambient import Clock
@@ -40,19 +41,23 @@ NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 SEND_WITHIN_MS = 4_000
 
 # No room on a disk, or no answer of an object store.
-PASSING_TROUBLE = (errno.ENOSPC, errno.EDQUOT, errno.EAGAIN)
-
-# Beside the outputs of an attempt: what they are, with sizes and digests. Outputs are in a folder of their own.
-MANIFEST = "manifest.json"
+PASSING_TROUBLE = NO_SPACE | {errno.EAGAIN}
 
 
 class Effects:
     """Performs effects. Everything that a provider may raise becomes a fact or no fact; nothing else is caught."""
 
-    def __init__(self, providers: Mapping[str, Provider], artifacts: Artifacts, clock: Clock) -> None:
+    def __init__(
+        self,
+        providers: Mapping[str, Provider],
+        artifacts: Artifacts,
+        clock: Clock,
+        hearing: Hearing | None = None,
+    ) -> None:
         self._providers = providers
         self._artifacts = artifacts
         self._clock = clock
+        self._hearing = hearing or Hearing(clock)
         self._turns = Turns({name: provider.card for name, provider in providers.items()}, clock)
 
     async def perform(self, workload: Workload, effect: Effect) -> tuple[Fact, ...]:
@@ -91,6 +96,7 @@ class Effects:
             yield self._providers[name]
         except ProviderError as error:
             self._turns.refused(name, verb, error)
+            self._hearing.failed(name, verb, error)
             raise
 
     async def _submit(self, effect: Submit) -> SubmitAnswer:
@@ -106,6 +112,9 @@ class Effects:
             return SubmitAnswer(epoch=epoch, error=error, unclear=True)
         except ProviderError as error:
             return SubmitAnswer(epoch=epoch, error=error)
+        wrong = _not_ours(handle, effect.launch)
+        if wrong:
+            return SubmitAnswer(epoch=epoch, error=OutcomeUnknown(wrong, provider=handle.provider), unclear=True)
         return SubmitAnswer(epoch=epoch, handle=handle)
 
     async def _find(self, attempt: Attempt) -> tuple[Fact, ...]:
@@ -122,6 +131,8 @@ class Effects:
             async with self.call(effect.handle.provider, Verb.OBSERVE) as provider:
                 asked_ms = self._clock.now_ms()
                 seen = await provider.observe([effect.handle])
+                for one in seen:
+                    self._hearing.saw(effect.handle.provider, one)
                 # Absence is of the moment at which it was asked for, however late the answer is heard.
                 return tuple(evolve(one, observed_ms=asked_ms) if one.phase is Phase.GONE else one for one in seen)
         except ProviderError as error:
@@ -150,7 +161,7 @@ class Effects:
         try:
             for output in found:
                 location = self._artifacts.location(
-                    workload.tenant, workload.id, attempt.epoch, f"outputs/{output.path}"
+                    workload.tenant, workload.id, attempt.epoch, f"{OUTPUTS}/{output.path}"
                 )
                 await self._take_over(location, attempt, output)
                 artifacts.append(
@@ -193,7 +204,8 @@ class Effects:
     async def _commit(self, workload: Workload, attempt: Attempt, artifacts: Sequence[Artifact]) -> None:
         """The list of an attempt's outputs, last and once. Raises ``ValueError`` where another one was there first."""
         location = self._artifacts.location(workload.tenant, workload.id, attempt.epoch, MANIFEST)
-        manifest = _manifest(workload.id, attempt.epoch, artifacts)
+        listed = [(one.name, one.path, one.size_bytes, one.sha256) for one in artifacts]
+        manifest = manifest_bytes(workload.id, attempt.epoch, listed)
         if await passing(Point.OUTPUT_MANIFEST, self._artifacts.commit(location, manifest)):
             return
         earlier = b"".join([piece async for piece in self._artifacts.read(location)])
@@ -236,16 +248,6 @@ def _said(error: OSError | ValueError | ProviderError) -> str:
     return f"the outputs cannot be kept: {error.strerror}"
 
 
-def _manifest(workload_id: str, epoch: int, artifacts: Sequence[Artifact]) -> bytes:
-    """The same bytes whenever it is made again: no times, one order."""
-    files = [
-        {"name": one.name, "path": one.path, "size_bytes": one.size_bytes, "sha256": one.sha256}
-        for one in sorted(artifacts, key=lambda one: one.path)
-    ]
-    document = {"manifest": 1, "workload_id": workload_id, "epoch": epoch, "files": files}
-    return json.dumps(document, ensure_ascii=True, sort_keys=True, separators=(",", ":")).encode()
-
-
 async def _as_announced(pieces: AsyncIterator[bytes], output: FoundOutput) -> AsyncIterator[bytes]:
     """The same pieces; a ``ValueError`` before the last of them counts, where they are not what was announced."""
     digest, size_bytes = hashlib.sha256(), 0
@@ -255,6 +257,15 @@ async def _as_announced(pieces: AsyncIterator[bytes], output: FoundOutput) -> As
         yield piece
     if size_bytes != output.size_bytes or digest.hexdigest() != output.sha256:
         raise ValueError(f"{output.path}: the bytes are not those that were announced")
+
+
+def _not_ours(handle: Handle, launch: Launch) -> str:
+    """Why an answer that calls itself a success names nothing that could be looked at, stopped or deleted."""
+    if not handle.native_id.strip():
+        return "the create was answered without a name for what was made"
+    if handle.key != launch.key or handle.nonce not in ("", launch.tag.nonce):
+        return f"the create was answered with {handle.key!r}, which is not what was asked for"
+    return ""
 
 
 def _still_at(found: Sequence[FoundOutput]) -> str:

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from placet.engine.budgets import Budgets
+from placet.engine.hearing import Hearing
 from placet.engine.hooks import Hooks
 from placet.engine.intake import Intake
 from placet.engine.ledgers import Ledgers
@@ -16,6 +17,7 @@ from placet.engine.orphans import Orphans
 from placet.engine.queries import Queries
 from placet.engine.redelivering import Redelivering
 from placet.engine.resolving import Resolving
+from placet.engine.uploading import Uploading
 from placet.ports.ambient import Clock, Ids
 from placet.ports.store import Store
 from placet.server import problems
@@ -40,6 +42,8 @@ class Doors:
     resolving: Resolving
     redelivering: Redelivering
     ledgers: Ledgers
+    uploading: Uploading
+    hearing: Hearing
     budgets: Budgets
     store: Store
     clock: Clock

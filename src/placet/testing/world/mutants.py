@@ -19,7 +19,7 @@ from placet.domain.spec import Repeat
 from placet.domain.states import AttemptState, WorkloadState
 from placet.domain.values import evolve
 from placet.engine import decide, draft, effects, intake, reaper, reconcile, timekeeping
-from placet.engine.facts import Cancel, Submit, SubmitAnswer
+from placet.engine.facts import AnswerPermit, Cancel, Submit, SubmitAnswer
 from placet.stages import account, limits, recovery, tracking
 
 Patch: TypeAlias = tuple[object, str, object]
@@ -97,8 +97,8 @@ def _one_look() -> Sequence[Patch]:
 def _no_window() -> Sequence[Patch]:
     real = tracking.absence_proven
 
-    def proven(attempt: Attempt, card: ContractCard, now_ms: int) -> bool:
-        return real(attempt, evolve(card, late_create_s=0.0, visibility_s=0.0), now_ms)
+    def proven(attempt: Attempt, card: ContractCard, now_ms: int, *rest: float) -> bool:
+        return real(attempt, evolve(card, late_create_s=0.0, visibility_s=0.0), now_ms, *rest)
 
     return _instead(tracking, "absence_proven", proven)
 
@@ -154,7 +154,11 @@ def _no_sweep() -> Sequence[Patch]:
 
 
 def _every_permit() -> Sequence[Patch]:
-    return _instead(decide, "_permit_refusal", _nothing)
+    def granted(told: Sequence[AnswerPermit], *rest: object) -> Sequence[AnswerPermit]:
+        del rest
+        return tuple(replace(one, granted=True, reason="") for one in told)
+
+    return _after(decide, "_permit", granted)
 
 
 class _Unguarded(Statements):
@@ -255,8 +259,8 @@ class _Trusting:
 def _outputs_believed() -> Sequence[Patch]:
     real = effects.Effects.__init__
 
-    def made(self: Any, providers: Any, artifacts: Any, clock: Any) -> None:
-        real(self, providers, _Trusting(artifacts), clock)
+    def made(self: Any, providers: Any, artifacts: Any, *rest: Any) -> None:
+        real(self, providers, _Trusting(artifacts), *rest)
 
     return _instead(effects.Effects, "__init__", made)
 
