@@ -21,6 +21,7 @@ from placet.domain.spec import Runtime, RuntimeKind, Spec
 from placet.ports.provider import Provider
 from placet.testing.conformance.provider import (
     Behaviour,
+    Fault,
     Listener,
     ProviderBench,
     ProviderContract,
@@ -29,12 +30,27 @@ from placet.testing.conformance.provider import (
     observe,
     released,
 )
+from placet.testing.conformance.provider_faults import LAWS
+from placet.testing.conformance.provider_law import Law, trial_on
 from tests.support.local import alive, launch_of, process_spec, resources, shell
 from tests.support.missing import missing
 from tests.support.programs import begun, traced
 from tests.support.slurm import Cluster, SlurmWorld
+from tests.support.sshd import Door
 from tests.support.waiting import wait_until_async
 
+# What the wire to the cluster can be made to do (``tests/support/slurm_faults.py``). Preempted and lost machines, and
+# what is begun again by hand, are in ``TestDeaths``, where the cluster really does it.
+PLAYED = (
+    Fault.LOST_REQUEST,
+    Fault.LOST_REPLY,
+    Fault.SERVER_ERROR,
+    Fault.EMPTY_HANDLE,
+    Fault.LATE_VISIBLE,
+    Fault.NO_CAPACITY,
+    Fault.NO_QUOTA,
+    Fault.UNKNOWN_STATE,
+)
 _roots = itertools.count(1)
 
 
@@ -60,6 +76,12 @@ class SlurmBench(ProviderBench):
         spec = process_spec("/bin/true", resources=resources(cpu_cores=Decimal(10_000)))
         return on_the_cluster(spec, key)
 
+    def faulty(self, fault: Fault, key: str) -> Launch | None:
+        if fault not in PLAYED:
+            return None
+        self.world.plan.faults[key] = fault
+        return self.launch(Behaviour.HOLD if fault is Fault.UNKNOWN_STATE else Behaviour.SUCCEED, key)
+
     async def started(self, key: str) -> int:
         return begun(self._traces / key)
 
@@ -75,6 +97,30 @@ class TestSlurm(ProviderContract):
     async def bench(self, slurm_cluster: Cluster, tmp_path: Path) -> AsyncIterator[ProviderBench]:
         world = SlurmWorld(cluster=slurm_cluster, shared=slurm_cluster.shared / f"laws-{next(_roots)}")
         yield SlurmBench(world, tmp_path / "traces")
+        await world.close()
+
+
+# What goes another way than on this machine: commands, files, logs, outputs.
+BY_SSH = (
+    "one-key-one-thing",
+    "logs-neither-lose-nor-repeat",
+    "outputs-are-what-was-announced",
+    "a-stop-may-be-repeated",
+)
+
+
+class TestBySsh:
+    """The laws whose ways differ where the cluster is another machine."""
+
+    @pytest.mark.parametrize("law", [law for law in LAWS if law.name in BY_SSH], ids=lambda law: law.name)
+    async def test_law(self, law: Law, slurm_cluster: Cluster, ssh_door: Door, tmp_path: Path) -> None:
+        shared = slurm_cluster.shared / f"ssh-{next(_roots)}"
+        world = SlurmWorld(cluster=slurm_cluster, shared=shared, ssh=ssh_door.program)
+        bench = SlurmBench(world, tmp_path / "traces")
+        bench.prefix = "ssh-"
+        async with trial_on(bench) as trial:
+            assert not trial.provider.card.outputs_are_files
+            await law.holds(trial)
         await world.close()
 
 

@@ -18,12 +18,14 @@ from pathlib import Path
 import pytest
 
 from placet.adapters.ambient import SystemClock
-from placet.adapters.providers.slurm.commands import command_environment
+from placet.adapters.providers.slurm.commands import command_environment, spoken_environment
 from placet.adapters.providers.slurm.options import SlurmOptions
 from placet.adapters.providers.slurm.provider import SlurmProvider
-from placet.adapters.providers.slurm.site import HereSite
+from placet.adapters.providers.slurm.site import Site
+from placet.adapters.providers.slurm.ssh import SshSite
 from placet.testing.conformance.provider import Listener
 from tests.support.missing import missing
+from tests.support.slurm_faults import LossySite, Plan
 from tests.support.waiting import wait_until
 
 PROGRAMS = ("sbatch", "slurmctld", "slurmd", "slurmdbd", "munged", "mariadbd", "mariadb-install-db", "sacctmgr")
@@ -312,6 +314,8 @@ class SlurmWorld:
     cluster: Cluster
     shared: Path
     options: Mapping[str, object] = field(default_factory=dict)
+    plan: Plan = field(default_factory=Plan)
+    ssh: str = ""
     opened: list[SlurmProvider] = field(default_factory=list)
 
     async def connect(self, listener: Listener) -> SlurmProvider:
@@ -326,7 +330,10 @@ class SlurmWorld:
             call_limit_s=5.0,
         )
         options = replace(options, **self.options)  # type: ignore[arg-type]  # the fields of SlurmOptions, by name
-        site = HereSite(command_environment(self.cluster.environment, {}))
+        site: Site = LossySite(command_environment(self.cluster.environment, {}), self.plan)
+        if self.ssh:
+            spoken = spoken_environment({"SLURM_CONF": str(self.cluster.conf)})
+            site = SshSite("cluster", spoken, dict(os.environ), program=self.ssh)
         provider = SlurmProvider(options, SystemClock(), site)
         listener.provider = provider
         await provider.open(listener.hints)

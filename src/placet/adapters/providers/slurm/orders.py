@@ -24,6 +24,8 @@ RUNNER_BYTES = 64 * MIB
 PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@%+-]*")
 # The time limit of a job that has none of its own is the partition's.
 JOB_ID = "SLURM_JOB_ID"
+# No input is called so.
+SCRIPT = ".script"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +73,7 @@ def tag_document(launch: Launch, sent_ms: int) -> bytes:
     )
 
 
-def order_document(launch: Launch, options: SlurmOptions, places: Places, host_grace_s: float) -> bytes:
+def order_document(launch: Launch, options: SlurmOptions, places: Places, host_grace_s: float, uv: str = "") -> bytes:
     """What the runner is to do. Secrets are not in it."""
     terms = runner_documents.Terms(
         provider=options.name,
@@ -88,11 +90,14 @@ def order_document(launch: Launch, options: SlurmOptions, places: Places, host_g
     for each in document["inputs"]:
         if each["kind"] == "path" and not _visible(Path(each["source"]), options):
             each["source"] = str(folder / "brought" / each["name"])
+    script = launch.spec.runtime.script
+    if script is not None and document.get("python") and not _visible(Path(script), options):
+        document["python"]["script"] = str(folder / "brought" / SCRIPT / Path(script).name)
     settings = {
         "collect_limit_s": options.collect_limit_s,
         "output_bytes": options.output_bytes or 0,
         "python": options.python,
-        "uv": options.uv,
+        "uv": uv,
     }
     return _encoded(
         {
@@ -115,8 +120,11 @@ def secrets_document(launch: Launch) -> bytes | None:
 
 
 def to_bring(launch: Launch, options: SlurmOptions) -> list[tuple[str, Path]]:
-    """Inputs, by name, that the nodes do not see where they are."""
+    """What the nodes do not see where it is, and the place below ``brought`` where they will: inputs and the script."""
     found = []
+    script = launch.spec.runtime.script
+    if script is not None and not _visible(Path(script), options):
+        found.append((f"{SCRIPT}/{Path(script).name}", Path(script)))
     for each in launch.inputs:
         source = Path(each.source.removeprefix("file://"))
         if each.kind == "path" and not _visible(source, options):

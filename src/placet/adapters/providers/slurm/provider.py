@@ -4,6 +4,7 @@ It keeps nothing that matters: what is true lies in the shared folder, the queue
 """
 
 import asyncio
+import contextlib
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
@@ -18,7 +19,7 @@ from placet.adapters.providers.slurm.judging import Known, judge
 from placet.adapters.providers.slurm.offers import Row, make_offers, offer_id
 from placet.adapters.providers.slurm.options import SlurmOptions
 from placet.adapters.providers.slurm.orders import Places
-from placet.adapters.providers.slurm.site import Overdue, Site, Unreachable
+from placet.adapters.providers.slurm.site import Overdue, Site, Unreachable, own_uv
 from placet.adapters.providers.slurm.words import Job
 from placet.domain.allocations import (
     ContractCard,
@@ -84,6 +85,7 @@ class SlurmProvider:
         self._waits_at_s = -1e9
         self._asked_ms: dict[str, int] = {}
         self._told: dict[str, object] = {}
+        self._lent: set[Path] = set()
 
     @property
     def name(self) -> str:
@@ -94,12 +96,14 @@ class SlurmProvider:
         return card(self._options, self._commands, outputs_are_files=self._site.here)
 
     async def open(self, hints: Hints) -> None:
-        await self._commands.greet()
         try:
             await self._prepare()
         except (OSError, Unreachable, Overdue) as error:
             raise Unavailable(f"the shared folder cannot be used: {error}", provider=self.name) from error
-        await self._look_at_offers()
+        # A controller that is down keeps nobody from starting: its offers come when it does.
+        with contextlib.suppress(Unavailable):
+            await self._commands.greet()
+            await self._look_at_offers()
         self._hints = hints
         self._watching = asyncio.create_task(self._watch(), name="slurm")
 
@@ -250,17 +254,32 @@ class SlurmProvider:
         return None
 
     async def _write_order(self, launch: Launch, folder: Path) -> None:
-        order = orders.order_document(launch, self._options, self._places, self._commands.kill_wait_s * GRACE_SHARE)
+        grace_s, uv = self._commands.kill_wait_s * GRACE_SHARE, await self._uv(launch)
+        order = orders.order_document(launch, self._options, self._places, grace_s, uv)
         await self._site.write(folder / "tag.json", orders.tag_document(launch, self._clock.now_ms()))
         for name, source in orders.to_bring(launch, self._options):
             try:
                 await self._site.bring(source, folder / "brought" / name)
             except FileNotFoundError as error:
-                raise InvalidRequest(f"input {name!r} is not there: {source}", provider=self.name) from error
+                raise InvalidRequest(f"it is not there: {source}", provider=self.name) from error
         secrets = orders.secrets_document(launch)
         if secrets is not None:
             await self._site.write(folder / drop.SECRETS, secrets)
         await self._site.write(folder / drop.ORDER, order)
+
+    async def _uv(self, launch: Launch) -> str:
+        """Where the nodes find ``uv``: as set, else the one of this machine is lent to them. Empty without need."""
+        if self._options.uv or not launch.spec.runtime.requirements:
+            return self._options.uv
+        here = await asyncio.to_thread(own_uv)
+        if here is None:
+            return ""
+        there = self._places.programs / f"uv-{here[1]}"
+        if there not in self._lent:
+            if not await self._site.is_file(there):
+                await self._site.bring(here[0], there)
+            self._lent.add(there)
+        return str(there)
 
     def _script(self, folder: Path) -> bytes:
         return orders.script(self._options, *self._programs(), folder)
@@ -423,8 +442,9 @@ class SlurmProvider:
         now_s = time.monotonic()
         if now_s - self._offers_at_s < OFFERS_EVERY_S:
             return
-        self._offers_at_s = now_s
+        await self._commands.greet()
         found = await self._commands.rows()
+        self._offers_at_s = now_s
         if now_s - self._waits_at_s >= WAITS_EVERY_S:
             self._waits_at_s = now_s
             self._waits_s = {offer_id(row, self._options): wait for row in found if (wait := await self._wait_s(row))}
