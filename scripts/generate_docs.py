@@ -26,6 +26,7 @@ from placet.contract.spec import SpecDocument
 from placet.domain.failures import MEANINGS
 from placet.domain.states import ATTEMPT_MOVES, INTENT_MOVES, WORKLOAD_MOVES
 from placet.server.rest import declared
+from placet.testing.world import answers
 
 ROOT = Path(__file__).resolve().parents[1]
 REGION = re.compile(r"(<!-- generated: ([a-z-]+) -->\n)(.*?)(<!-- end generated -->)", re.DOTALL)
@@ -209,6 +210,7 @@ def words(value: str) -> str:
 
 
 GENERATORS: dict[str, Callable[[], str]] = {
+    "account-situations": lambda: "\n".join((*answers.table(), "")),
     "workload-moves": lambda: chart(WORKLOAD_MOVES),
     "attempt-moves": lambda: chart(ATTEMPT_MOVES),
     "intent-moves": lambda: chart(INTENT_MOVES),

@@ -20,15 +20,17 @@ from placet.adapters.inputs import LocalInputs
 from placet.adapters.objects import Access, Unusable, parse_place
 from placet.adapters.providers.local import local_provider
 from placet.adapters.store import make_store, migrate
+from placet.adapters.store.backup import CannotCopy as CannotCopy
+from placet.adapters.store.backup import backup, check, restore
 from placet.config import PrivateSettings, Settings
 from placet.contract.canonical import body_digest, spec_digest
 from placet.contract.support import unsupported
 from placet.domain.errors import ProviderError, StoreError, StoreFull
 from placet.domain.listings import Listing
 from placet.domain.offers import Trust
-from placet.domain.problems import Problem
 from placet.domain.spec import Spec
 from placet.domain.units import GB
+from placet.engine.budgets import Budgets
 from placet.engine.catalogs import Catalogs, Pace, Source
 from placet.engine.courier import Courier
 from placet.engine.effects import Effects
@@ -36,9 +38,10 @@ from placet.engine.hooks import Hooks
 from placet.engine.intake import Intake, IntakePorts
 from placet.engine.ledgers import Ledgers
 from placet.engine.market import Market, OwnTerms
+from placet.engine.observing import Observer
 from placet.engine.orphans import Orphans
 from placet.engine.queries import Queries, QueryPorts
-from placet.engine.reaper import Sweeps
+from placet.engine.reaper import Reaper, Sweeps
 from placet.engine.reconcile import Ports, ReconcileOptions, Reconciler
 from placet.engine.redelivering import Redelivering
 from placet.engine.resolving import Resolving
@@ -46,7 +49,6 @@ from placet.engine.timekeeping import StoreClock
 from placet.failpoints import Point, around
 from placet.ports.artifacts import Artifacts
 from placet.ports.catalog import Bounds, Catalog
-from placet.ports.hooks import Sender
 from placet.ports.provider import Provider
 from placet.ports.store import Store
 from placet.sdk import places
@@ -84,15 +86,18 @@ class App:
     queries: Queries
     reconciler: Reconciler
     catalogs: Catalogs
-    sender: Sender
     courier: Courier
+    observer: Observer | None = None
     _loop: "asyncio.Task[None] | None" = None
 
     def begin(self, ended: Callable[[], None] = lambda: None) -> None:
         """Start moving workloads; what an earlier server left is adopted. ``ended`` is called when that stops."""
-        self._loop = asyncio.create_task(self.reconciler.run(), name="reconciler")
         self.catalogs.start()
-        self.courier.start()
+        if self.observer is None:
+            self._loop = asyncio.create_task(self.reconciler.run(), name="reconciler")
+            self.courier.start()
+        else:
+            self._loop = asyncio.create_task(self.observer.run(), name="observer")
         self._loop.add_done_callback(lambda _: ended())
 
     async def failed(self) -> BaseException | None:
@@ -112,6 +117,8 @@ class App:
         await self.courier.stop()
         await self.catalogs.stop()
         await self.reconciler.stop()
+        if self.observer is not None:
+            await self.observer.stop()
         if self._loop is not None:
             await asyncio.gather(self._loop, return_exceptions=True)
         for provider in self.providers.values():
@@ -132,13 +139,6 @@ async def open_app(settings: Settings) -> App:
     providers = {name: make() for name, make in provider_makers(settings).items()}
     catalogs = Catalogs(_sources(settings, clock.now_ms()), clock, chance)
     market = Market(providers, catalogs, _own_terms(settings))
-
-    def check(spec: Spec) -> tuple[Problem, ...]:
-        return (*unsupported(spec), *inputs.check(spec), *models.check(spec))
-
-    def complete(spec: Spec) -> Spec:
-        return models.complete(inputs.complete(spec))
-
     effects = Effects(providers, artifacts, clock)
     reconciler = Reconciler(
         Ports(
@@ -160,23 +160,17 @@ async def open_app(settings: Settings) -> App:
             ids=ids,
             fingerprint=_Fingerprint(),
             offers=market,
-            check=check,
-            complete=complete,
+            check=lambda spec: (*unsupported(spec), *inputs.check(spec), *models.check(spec)),
+            complete=lambda spec: models.complete(inputs.complete(spec)),
             quote_s=settings.engine.quote_seconds,
             owner=reconciler,
+            budgets=reconciler.allowances.fresh,
         )
     )
+    link_s = settings.objects.link_seconds
     queries = Queries(
-        QueryPorts(
-            store=store,
-            artifacts=artifacts,
-            providers=providers,
-            clock=clock,
-            offers=market,
-            link_s=settings.objects.link_seconds,
-        )
+        QueryPorts(store=store, artifacts=artifacts, providers=providers, clock=clock, offers=market, link_s=link_s)
     )
-    sender = GuardedSender(settings.webhooks.allowed_private_hosts)
     await _connect(reconciler, queries, store, providers)
     return App(
         settings=settings,
@@ -189,8 +183,8 @@ async def open_app(settings: Settings) -> App:
         queries=queries,
         reconciler=reconciler,
         catalogs=catalogs,
-        sender=sender,
-        courier=Courier(store, clock, sender, chance),
+        courier=Courier(store, clock, GuardedSender(settings.webhooks.allowed_private_hosts), chance),
+        observer=_observer(settings, store, providers, effects, clock),
     )
 
 
@@ -214,6 +208,14 @@ def _access(settings: Settings) -> Access:
     return Access(
         endpoint=asked.endpoint, public_endpoint=asked.public_endpoint, region=asked.region, profile=asked.profile
     )
+
+
+def _observer(
+    settings: Settings, store: Store, providers: Mapping[str, Provider], effects: Effects, clock: StoreClock
+) -> Observer | None:
+    if not observes(settings):
+        return None
+    return Observer(store, clock, Reaper(store, providers, effects, clock, Sweeps(rules=Rules(nothing=True))))
 
 
 def provider_makers(settings: Settings) -> dict[str, Callable[[], Provider]]:
@@ -261,6 +263,8 @@ async def _connect(reconciler: Reconciler, queries: Queries, store: Store, provi
 
 
 PRIVATE = "private"
+# While this file is in a data folder its servers only look.
+OBSERVE = "observe"
 SHIPPED = Pace(every_s=None, within_s=30.0, stale_s=7 * 86_400.0)
 SETTLED = Pace(every_s=None, within_s=30.0, stale_s=math.inf)  # a setting does not age
 
@@ -373,7 +377,7 @@ def run_server(settings: Settings, serving: Serving) -> None:
     configure(settings.log.level, settings.log.format)
     listening = _listening(settings, serving)
     check_exposure(listening)
-    with data_folder_lock(settings.data_dir):
+    with data_folder_lock(settings.data_dir, settings.stamp):
         asyncio.run(_serve(settings, serving, listening, asyncio.Event()))
 
 
@@ -386,7 +390,7 @@ def serve_embedded(settings: Settings) -> Iterator[Path]:
     """
     configure("error", settings.log.format)
     listening = _listening(settings, Serving(socket_only=True))
-    with data_folder_lock(settings.data_dir), ThreadPoolExecutor(1, "placet-server") as thread:
+    with data_folder_lock(settings.data_dir, settings.stamp), ThreadPoolExecutor(1, "placet-server") as thread:
         begun: Future[Callable[[], object]] = Future()
         ready: Future[str | None] = Future()
 
@@ -414,6 +418,35 @@ def migrate_database(settings: Settings) -> None:
     settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     with around(Point.MIGRATION):
         migrate(settings.database)
+
+
+def backup_database(settings: Settings, target: Path) -> None:
+    """Copy the database into a new file. Raises ``CannotCopy``."""
+    backup(settings.database, target)
+
+
+def restore_database(settings: Settings, source: Path) -> str:
+    """Make the database of an empty data folder from a copy; its next server observes. The copy's schema version.
+
+    Raises:
+        CannotCopy: there is a database already, or the copy cannot be used.
+        CannotServe: a server has the data folder.
+    """
+    with data_folder_lock(settings.data_dir):
+        version = check(source)
+        (settings.data_dir / OBSERVE).write_text("restored\n")  # before there is anything that could be acted on
+        restore(settings.database, source)
+    return version
+
+
+def observes(settings: Settings) -> bool:
+    """Does a server of these settings only look?"""
+    return settings.engine.observe or (settings.data_dir / OBSERVE).exists()
+
+
+def end_observing(settings: Settings) -> None:
+    """The next server of this data folder acts, unless its settings say otherwise."""
+    (settings.data_dir / OBSERVE).unlink(missing_ok=True)
 
 
 async def _serve(settings: Settings, serving: Serving, listening: Listening, closing: asyncio.Event) -> None:
@@ -477,14 +510,16 @@ def _doors(app: App, closing: asyncio.Event) -> Doors:
         intake=app.intake,
         queries=app.queries,
         ledgers=Ledgers(app.store, app.clock),
+        budgets=Budgets(app.store, app.clock, app.reconciler.allowances),
         redelivering=Redelivering(app.store, app.clock, app.effects, app.providers, app.reconciler.touched),
         resolving=Resolving(app.store, app.clock, app.reconciler.touched),
-        orphans=Orphans(app.store, app.clock, app.reconciler.sweep_now),
-        hooks=Hooks(app.store, app.clock, app.ids, app.sender, app.courier.hurry),
+        orphans=Orphans(app.store, app.clock, (app.observer or app.reconciler).sweep_now),
+        hooks=Hooks(app.store, app.clock, app.ids, app.courier.sender, app.courier.hurry),
         store=app.store,
         clock=app.clock,
         ids=app.ids,
         allowed_hosts=frozenset(app.settings.server.allowed_hosts),
+        observing=app.observer is not None,
         not_ready=not_ready,
         closing=closing,
     )

@@ -7,7 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from placet.adapters.providers.slurm.settings import SlurmSettings
@@ -267,6 +267,12 @@ class EngineSettings(_Section):
         "minutes; else `placet orphans` shows it and somebody decides.",
     )
 
+    observe: bool = Field(
+        False,
+        description="Only look: nothing is started, stopped, deleted or told, and nothing new is accepted. So begins "
+        "every server on a restored database; `placet server --act` ends that.",
+    )
+
     @model_validator(mode="after")
     def _lease_outlives_beats(self) -> "EngineSettings":
         if self.lease_seconds < 3 * self.beat_seconds:
@@ -435,6 +441,8 @@ class Settings(BaseSettings):
         defer_build=True,
     )
 
+    _stamp: str = PrivateAttr(default="")
+
     data_dir: Path = Field(
         default_factory=lambda: places.data_dir(os.environ),
         description="Folder of the database, logs, artifacts, socket and token; mode 0700. Default: "
@@ -499,6 +507,11 @@ class Settings(BaseSettings):
         return self.providers.simulated.folder or self.data_dir / "simulated"
 
     @property
+    def stamp(self) -> str:
+        """Which settings file these were read from, and its digest; empty when there was none."""
+        return self._stamp
+
+    @property
     def database(self) -> str:
         """The database's URL, the default filled in."""
         return self.database_url or f"sqlite:///{self.data_dir / 'placet.db'}"
@@ -524,7 +537,9 @@ def load_settings(config: Path | None = None, overrides: Mapping[str, object] | 
         raise SettingsError("\n".join(_line(detail["loc"], detail["msg"]) for detail in error.errors())) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise SettingsError(f"{path}: {error}") from error
-    return settings.model_copy(update={"data_dir": settings.data_dir.expanduser().absolute()})
+    whole = settings.model_copy(update={"data_dir": settings.data_dir.expanduser().absolute()})
+    whole._stamp = places.stamp(path)
+    return whole
 
 
 def _refuse_unknown_variables(environment: Mapping[str, str]) -> None:

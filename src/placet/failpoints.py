@@ -33,6 +33,7 @@ class Point(StrEnum):
     QUOTE_KEY = "quote-key"
     CREDENTIAL = "credential"
     REVOCATION = "revocation"
+    BUDGET = "budget"
     REPLY = "reply"
     # Ownership
     BEAT = "beat"

@@ -12,14 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from placet.adapters.ambient import SystemClock
 from placet.adapters.store import SqlStore, make_store
 from placet.adapters.store.sqlite import Sqlite, SqliteLink
-from placet.domain.allocations import FoundOutput, Launch
-from placet.domain.failures import Cause
 from placet.domain.records import Token
 from placet.domain.spec import Output
-from placet.testing.scripted import Script, ScriptedProvider
+from tests.support.scripts import works_fails_stopped
 from tests.support.worlds import TENANT, process, start
 
 LOG_HEADER_BYTES, FRAME_HEADER_BYTES, PAGE_BYTES = 32, 24, 4096
@@ -80,20 +77,7 @@ def content_of(file: Path) -> str:
 
 async def life(folder: Path, database: Noting) -> None:
     """A bit of everything that writes."""
-    source = folder / "answer.txt"
-    source.write_bytes(b"42\n")
-    sha256 = hashlib.sha256(b"42\n").hexdigest()
-    found = FoundOutput(name="answer", path="answer.txt", size_bytes=3, location=str(source), sha256=sha256)
-    scripts = {
-        "works": Script(outputs=(found,), logs=(("stdout", b"hello\n"),)),
-        "fails": Script(cause=Cause.EXIT_CODE, exit_code=4),
-        "stopped": Script(hold=True),
-    }
-
-    def script(launch: Launch) -> Script:
-        return scripts[launch.spec.runtime.command[0]]
-
-    provider = ScriptedProvider(SystemClock(), script)
+    provider = works_fails_stopped(folder)
     plane = await start("sqlite:///unused", folder, provider, through=lambda _: SqlStore(database, readers=1))
     output = (Output(name="answer", path="answer.txt"),)
     ids = [

@@ -58,7 +58,7 @@ async def test_nothing_goes_on_until_its_owner_says_so_and_then_only_one_runs(tm
     told = await plane.queries.account(TENANT, workload_id)
     assert told is not None
     answers = {answer.question: answer.answer for answer in told.answers}
-    assert (answers[Question.SAFE_TO_RETRY], answers[Question.RETRY_DUPLICATES]) == (Truth.NO, Truth.UNKNOWN)
+    assert (answers[Question.SAFE_TO_RETRY], answers[Question.RETRY_DUPLICATES]) == (Truth.UNKNOWN, Truth.UNKNOWN)
     # The lost create lands after all: it is refused its permit, found, and deleted.
     late = provider.launches[0]
     await provider.submit(late)

@@ -6,7 +6,6 @@ ask again with the same key, and an answer holds. Afterwards everything ends, an
 
 import asyncio
 import errno
-import hashlib
 import os
 import sqlite3
 import sys
@@ -20,10 +19,8 @@ from typing import Any
 
 import pytest
 
-from placet.adapters.ambient import SystemClock
 from placet.adapters.store import SqlStore
 from placet.adapters.store.sqlite import Sqlite, SqliteLink
-from placet.domain.allocations import FoundOutput, Launch
 from placet.domain.errors import StoreBusy, StoreError
 from placet.domain.failures import Cause
 from placet.domain.records import Record
@@ -31,7 +28,8 @@ from placet.domain.spec import Output, RetryPolicy
 from placet.domain.states import WorkloadState
 from placet.engine.intake import Submission, Submitted
 from placet.engine.reconcile import ReconcileOptions
-from placet.testing.scripted import Script, ScriptedProvider
+from placet.testing.scripted import ScriptedProvider
+from tests.support.scripts import works_fails_stopped
 from tests.support.waiting import wait_until_async
 from tests.support.worlds import TENANT, ControlPlane, process, start
 
@@ -196,20 +194,7 @@ async def patiently(read: Callable[[], Any]) -> Any:
 
 async def life(folder: Path, database: Failing, countdown: Countdown, *, may_break: bool = False) -> None:
     """Submit, run, fail, cancel, deliver: all of it ends right, whichever call failed."""
-    source = folder / "answer.txt"
-    source.write_bytes(b"42\n")
-    sha256 = hashlib.sha256(b"42\n").hexdigest()
-    found = FoundOutput(name="answer", path="answer.txt", size_bytes=3, location=str(source), sha256=sha256)
-    scripts = {
-        "works": Script(outputs=(found,), logs=(("stdout", b"hello\n"),)),
-        "fails": Script(cause=Cause.EXIT_CODE, exit_code=4),
-        "stopped": Script(hold=True),
-    }
-
-    def script(launch: Launch) -> Script:
-        return scripts[launch.spec.runtime.command[0]]
-
-    provider = ScriptedProvider(SystemClock(), script)
+    provider = works_fails_stopped(folder)
     plane = await start(
         "sqlite:///unused",
         folder,
@@ -262,9 +247,9 @@ async def check(plane: ControlPlane, told: Told, provider: ScriptedProvider, *, 
         assert record.workload.state is state or (record == works and not delivered), record.workload
         assert starts[record.workload.id] in times, f"{command}: {provider.ran}"
     if delivered:
-        found = await plane.queries.open_artifact(TENANT, works.workload.id, "answer.txt", None)
+        found = await plane.queries.artifact(TENANT, works.workload.id, "answer.txt", None)
         assert found is not None
-        assert b"".join([piece async for piece in found[1]]) == b"42\n"
+        assert b"".join([piece async for piece in plane.queries.artifact_bytes(found, 0, found.size_bytes)]) == b"42\n"
     kept = () if delivered else (works.attempts[-1].key,)
     assert all(held.released for key, held in provider.allocations.items() if key not in kept)
     assert starts.keys() <= set(told.ids.values()), "something ran that nobody was told of"

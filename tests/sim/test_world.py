@@ -51,7 +51,7 @@ def test_a_world_that_once_found_a_fault_holds(path: Path) -> None:
     assert not report.violations, (saved.reason, report.options.lines(), report.violations)
 
 
-@pytest.mark.parametrize("first", range(1000, 1000 + int(os.environ.get("SIM_SEEDS", "40")), AT_A_TIME))
+@pytest.mark.parametrize("first", range(1000, 1000 + int(os.environ.get("SIM_SEEDS", "120")), AT_A_TIME))
 def test_new_worlds_hold(first: int) -> None:
     """A few for every change; as many as there is time for are lived through by ``make sim``."""
     tally = run(range(first, first + AT_A_TIME))

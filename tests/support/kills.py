@@ -98,6 +98,7 @@ ELSEWHERE: Mapping[str, str] = {
     workload_point(WorkloadState.ACCEPTED): f"it is the point `{Point.ACCEPT}`",
     intent_point(IntentVerb.RELEASE): "a release is repeated until it is proven and has no intent",
     Point.PERMIT_REFUSAL: "takes a cancel between a submit and its permit: tests/sim/test_engine.py",
+    Point.BUDGET: "takes an operator: tests/e2e/test_budgets.py",
     Point.ORPHANS: "takes a provider that lists what nobody owns: tests/e2e/test_orphans.py",
     Point.HOOK: "takes a webhook: tests/e2e/test_webhooks.py",
     Point.HOOK_SENT: "takes a webhook: tests/e2e/test_webhooks.py",

@@ -128,6 +128,7 @@ async def start(
             offers=market,
             check=lambda spec: (),
             owner=reconciler,
+            budgets=reconciler.allowances.fresh,
         )
     )
     queries = Queries(QueryPorts(store=store, artifacts=artifacts, providers=providers, clock=clock, offers=market))

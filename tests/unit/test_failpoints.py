@@ -23,6 +23,7 @@ PACKAGE = Path(failpoints.__file__).parent
 READS = {
     *("open", "close", "deployment_id", "submission", "held", "load", "next_wake_ms", "find", "list", "counts"),
     *("events", "artifacts", "result", "decisions", "ended", "attempt_by_key", "token", "tokens", "watch"),
+    *("budgets", "budgets_of"),
     *("orphans", "orphan", "now_ms", "hooks", "last_seq", "events_of_tenant", "due_dispatches", "next_dispatch_ms"),
     *("dispatches", "dispatch", "unsent"),
 }

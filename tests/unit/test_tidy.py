@@ -218,3 +218,8 @@ def test_a_silenced_check_has_its_reason() -> None:
     silenced = (path for path in python_files("src/", "tests/", "bench/", "scripts/"))
     found = [told for told in matches(SILENCED, silenced) if not SILENCED_WITH_REASON.search(told)]
     assert not found, "\n".join(found)
+
+
+def test_no_file_holds_the_marks_of_an_unfinished_merge() -> None:
+    found = matches(re.compile(r"^(?:<{7}|>{7}) ", re.MULTILINE), tracked())
+    assert not found, "\n".join(found)

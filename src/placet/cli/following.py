@@ -1,5 +1,6 @@
 """Follows a workload on a terminal: its moves as short notes, its logs as they come, to its end."""
 
+import os
 import queue
 import signal
 import sys
@@ -8,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Protocol, TextIO
 
 from placet.cli.output import note
 from placet.cli.text import LogCleaner, one_line
@@ -65,12 +66,19 @@ class LogScreen:
 
     def __init__(self, *, stdout_is_taken: bool) -> None:
         self._taken = stdout_is_taken
+        # Where both streams go to one terminal or file, the line of one must not go on within that of the other.
+        self._one_place = _same_place(sys.stdout, sys.stderr)
+        self._within: tuple[int, str] | None = None
         self._cleaners: dict[tuple[int, str], LogCleaner] = {}
 
     def show(self, piece: "LogPieceView") -> None:
         """One piece of one stream."""
         target = sys.stdout if piece.stream == "stdout" and not self._taken else sys.stderr
+        if piece.data:
+            self._begin_line((piece.epoch, piece.stream))
+            self._within = None if piece.data.endswith(b"\n") else (piece.epoch, piece.stream)
         if piece.dropped:
+            self.end_line()
             note(f"placet: {piece.dropped} bytes of {piece.stream} were dropped here", style="yellow")
         if target.isatty():
             cleaner = self._cleaners.setdefault((piece.epoch, piece.stream), LogCleaner())
@@ -80,6 +88,24 @@ class LogScreen:
             target.flush()
             raw.write(piece.data)
         target.flush()
+
+    def end_line(self) -> None:
+        """Whatever comes next into the same place stands on a line of its own."""
+        if self._within is not None and self._one_place:
+            sys.stderr.write("\n")
+            sys.stderr.flush()
+        self._within = None
+
+    def _begin_line(self, of: tuple[int, str]) -> None:
+        if self._within != of:
+            self.end_line()
+
+
+def _same_place(one: "TextIO", other: "TextIO") -> bool:
+    try:
+        return os.path.samestat(os.fstat(one.fileno()), os.fstat(other.fileno()))
+    except (OSError, ValueError):  # no file at all, as where a program takes what is written
+        return False
 
 
 class Follower:
@@ -170,6 +196,8 @@ class Follower:
     def _tell(self, event: "EventView") -> None:
         attempt = f" (attempt {event.epoch})" if event.epoch and event.epoch > 1 else ""
         message = f": {one_line(event.message)}" if event.message else ""
+        if isinstance(self._screen, LogScreen):
+            self._screen.end_line()
         if event.kind in TOLD and event.to_state != "stop":
             note(f"placet: {event.to_state or 'waiting'}{attempt}{message}", style="dim")
         elif event.kind == "delivery.outputs":  # many small files take a while to be kept

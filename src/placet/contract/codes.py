@@ -365,6 +365,20 @@ _PLACEMENT = (
     ),
     _code(
         _P,
+        "budget_exceeded",
+        "Beyond the budget",
+        "At worst it may cost more than the budget of the token or of the tenant leaves.",
+        "Ask for less, wait until what runs is over, or have the budget raised: placet budget set.",
+    ),
+    _code(
+        _W,
+        "budget_low",
+        "Budget nearly used",
+        "A half or more of a budget is spent or set aside; once nothing is left, no new attempt begins.",
+        "Have the budget raised: placet budget set.",
+    ),
+    _code(
+        _P,
         "quote_exceeded",
         "Dearer than the quote",
         "What the workload is expected to cost now is above the bound of the quote.",
@@ -411,6 +425,14 @@ _REQUESTS = (
         "There is no such thing, or it is not yours.",
         "Check the id or path; `placet ls` lists workloads, `/v1/openapi.json` the routes.",
         status=404,
+    ),
+    _code(
+        _R,
+        "observing",
+        "The server only observes",
+        "Its database was restored, or its operator wants it so: nothing is begun until somebody says that it may.",
+        "Look at what runs, then stop the server and start it with `placet server --act`.",
+        status=503,
     ),
     _code(
         _R,

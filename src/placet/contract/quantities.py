@@ -3,3 +3,4 @@
 from placet.domain.units import format_bytes as format_bytes
 from placet.domain.units import format_duration_ms as format_duration_ms
 from placet.domain.units import format_money as format_money
+from placet.domain.units import parse_money as parse_money

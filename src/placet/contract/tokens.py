@@ -5,6 +5,7 @@ from typing import TypeAlias
 from pydantic import BaseModel, ConfigDict, Field
 
 from placet.contract.api import Page, View
+from placet.contract.budgets import Amount
 
 NAME_MAX = 100
 LIFE_MAX_S = 10 * 366 * 24 * 3600
@@ -20,6 +21,8 @@ class TokenRequest(BaseModel):
     expires_in_s: int | None = Field(
         default=None, ge=1, le=LIFE_MAX_S, description="Its life in seconds; without it, until it is revoked."
     )
+    budget_usd: Amount | None = Field(default=None, description="The most that it may spend in all.")
+    month_budget_usd: Amount | None = Field(default=None, description="The most per calendar month, UTC.")
 
 
 class TokenView(View):

@@ -65,6 +65,7 @@ class Decision:
     excluded: tuple[str, ...] = ()
     spent_usd: Decimal = Decimal(0)
     quoted: Quoted | None = None
+    budget_usd: Decimal | None = None
     known: tuple[Known, ...] = ()
     blocks: tuple[Block, ...] = ()
     exploration: float = 0.0

@@ -67,6 +67,7 @@ class Cause(StrEnum):
     NO_CAPACITY = "no_capacity"
     NO_OFFER = "no_offer"
     QUOTE_EXCEEDED = "quote_exceeded"
+    BUDGET = "budget_exhausted"
     QUOTA = "quota_exceeded"
     AUTH = "credentials_refused"
     PROVIDER_ERROR = "provider_error"
@@ -132,6 +133,14 @@ MEANINGS: Mapping[Cause, CauseMeaning] = {
         _M.NO,
         _W.NOWHERE,
         "relax the requirement that no offer meets; `placet offers` lists what exists",
+    ),
+    Cause.BUDGET: _meaning(
+        _C.POLICY,
+        _F.USER,
+        _R.POINTLESS,
+        _M.PERHAPS,
+        _W.NOWHERE,
+        "have the budget raised (`placet budget set`), then `placet retry`; or ask for less",
     ),
     Cause.QUOTE_EXCEEDED: _meaning(
         _C.POLICY,

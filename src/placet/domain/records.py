@@ -5,6 +5,7 @@ from decimal import Decimal
 from enum import StrEnum
 
 from placet.domain.allocations import Handle, LogSeal, Usage
+from placet.domain.budgets import Charge
 from placet.domain.decisions import Decision
 from placet.domain.failures import Failure
 from placet.domain.forecasts import Forecast
@@ -36,7 +37,8 @@ class Lease:
 class Workload:
     """What was asked and where it stands. ``revision`` grows by one with every write of the row.
 
-    ``quoted_usd`` is the bound of the quote that it was submitted with.
+    ``quoted_usd`` is the bound of the quote that it was submitted with, ``token_id`` the token, empty where that is not
+    known.
     """
 
     id: str
@@ -62,6 +64,7 @@ class Workload:
     failure: Failure | None = None
     retry_of: str | None = None
     quoted_usd: Decimal | None = None
+    token_id: str = ""
     finished_ms: int | None = None
 
     @property
@@ -187,6 +190,7 @@ class EventKind(StrEnum):
     UNREACHABLE = "attempt.unreachable"
     RETURNED = "attempt.returned"
     GIVEN_UP = "attempt.given_up"
+    BUDGET = "workload.budget"
     OUTPUTS = "delivery.outputs"
     RESULT = "workload.result"
 
@@ -257,7 +261,8 @@ class Transition:
 
     ``workload`` is the row as it shall be (its ``revision`` is ``expect.revision + 1``). ``attempts`` and ``intents``
     are upserts by (workload, epoch) and (workload, epoch, verb). ``decisions`` say why its new attempts run where they
-    do. ``result`` is the final document, written once.
+    do. ``charges`` are what its attempts change of what counts against budgets: one that is guarded and beyond its
+    budget keeps everything from being written. ``result`` is the final document, written once.
     ``flush`` asks that the change survive a power cut before the caller hears of it.
     """
 
@@ -268,6 +273,7 @@ class Transition:
     events: tuple[Event, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
     decisions: tuple[Decision, ...] = ()
+    charges: tuple[Charge, ...] = ()
     result: str | None = None
     flush: bool = False
 

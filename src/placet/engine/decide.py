@@ -38,6 +38,8 @@ ELSEWHERE_RECHECK_MS = 3 * SECOND_MS
 def decide(situation: Situation) -> Step:
     """Fold the facts into the record, then take the next step that the record calls for."""
     draft = Draft(situation.record, worker=situation.world.worker, now_ms=situation.world.now_ms)
+    if draft.attempt is not None and draft.attempt.provider in situation.world.cards:
+        draft.remembered_s = situation.world.cards[draft.attempt.provider].forgets_after_s
     draft.course, draft.hands_off = situation.course, situation.world.hands_off
     if situation.adopted:
         draft.forget_absence()

@@ -17,9 +17,9 @@ from placet.domain.states import (
     WorkloadState,
     advance,
 )
-from placet.domain.units import format_bytes
+from placet.domain.units import SECOND_MS, format_bytes
 from placet.domain.values import evolve
-from placet.stages import billing, result, tracking
+from placet.stages import billing, budgets, result, tracking
 from placet.stages.course import Course
 from placet.stages.delivery import Delivery, kept
 from placet.stages.doubt import GivesUp
@@ -30,6 +30,8 @@ from placet.stages.stopping import TAKEN
 OBSERVED_WRITE_MS = 60_000
 # What was computed and could not be delivered stays where it is for so long.
 UNDELIVERED_KEPT_MS = 24 * 3_600_000
+# From the end of a program to that of its machine: a provider that forgets what has ended counts from the latter.
+FORGOTTEN_SINCE_MS = 30 * SECOND_MS
 
 
 class Draft:
@@ -49,6 +51,8 @@ class Draft:
         self.delivery_problem: str | None = None
         self.delivery_over = False
         self.course: Course | None = None
+        # For how long the provider of the last attempt remembers what has ended; ``None``: until it is released.
+        self.remembered_s: int | None = None
         # Why nothing may be ended by the clock.
         self.hands_off = ""
         self._before = record
@@ -79,7 +83,11 @@ class Draft:
         """Until when nothing of it may be deleted: somebody may still want what was computed and not delivered."""
         if not kept(self.workload):
             return 0
-        return (self.workload.finished_ms or self.now_ms) + UNDELIVERED_KEPT_MS
+        until_ms = (self.workload.finished_ms or self.now_ms) + UNDELIVERED_KEPT_MS
+        attempt = self.attempt
+        if self.remembered_s is None or attempt is None or attempt.exited_ms is None:
+            return until_ms
+        return min(until_ms, attempt.exited_ms + self.remembered_s * SECOND_MS + FORGOTTEN_SINCE_MS)
 
     def unreleased(self) -> tuple[Attempt, ...]:
         """Ended attempts that may still hold something at their provider."""
@@ -311,13 +319,15 @@ class Draft:
             self._let_go()
         if not (self._changed_attempts or self._changed_intents or self._events or self.workload != before):
             return None
+        changed = tuple(attempt for attempt in self.attempts if attempt.epoch in self._changed_attempts)
         return Transition(
             expect=Expect(revision=before.revision, state=before.state, lease=before.lease),
             workload=evolve(self.workload, revision=before.revision + 1, updated_ms=self.now_ms),
-            attempts=tuple(attempt for attempt in self.attempts if attempt.epoch in self._changed_attempts),
+            attempts=changed,
             intents=tuple(self._intents[key] for key in sorted(self._changed_intents)),
             events=tuple(self._events),
             decisions=tuple(self._decisions),
+            charges=budgets.charges(self.workload, self._before.attempts, changed),
             artifacts=self.delivered if self._result is not None else (),
             result=self._result,
             flush=self._flush,

@@ -32,6 +32,9 @@ from placet.ports.ambient import Clock
 from placet.ports.artifacts import STORED, Artifacts
 from placet.ports.provider import Provider
 
+# The errors of a disk, or of a person's share of it, that takes no more.
+NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+
 # A create that does not leave so soon after its intent does not leave at all: its worker stood still, and whoever has
 # taken over counts from then on how late it may take effect. Shorter than the time after which workers take over.
 SEND_WITHIN_MS = 4_000
@@ -166,9 +169,7 @@ class Effects:
             await self._commit(workload, attempt, artifacts)
         except (OSError, ValueError, ProviderError) as error:
             may_pass = isinstance(error, Unavailable) or getattr(error, "errno", None) in PASSING_TROUBLE
-            return Delivered(
-                epoch=attempt.epoch, problem=f"{type(error).__name__}: {error}; {_still_at(found)}", may_pass=may_pass
-            )
+            return Delivered(epoch=attempt.epoch, problem=f"{_said(error)}; {_still_at(found)}", may_pass=may_pass)
         return Delivered(epoch=attempt.epoch, artifacts=tuple(artifacts))
 
     async def _take_over(self, location: str, attempt: Attempt, output: FoundOutput) -> None:
@@ -224,6 +225,15 @@ class Effects:
             return
         pieces = (chunk.data async for chunk in provider.logs(attempt.handle, stream, 0))
         await passing(Point.KEEP_LOG, self._artifacts.write(location, pieces))
+
+
+def _said(error: OSError | ValueError | ProviderError) -> str:
+    """Why the outputs are not kept, without the folders of this installation."""
+    if not isinstance(error, OSError) or error.errno is None:
+        return str(error)
+    if error.errno in NO_SPACE:
+        return "No space left on the disk that keeps outputs"
+    return f"the outputs cannot be kept: {error.strerror}"
 
 
 def _manifest(workload_id: str, epoch: int, artifacts: Sequence[Artifact]) -> bytes:

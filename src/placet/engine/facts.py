@@ -12,6 +12,7 @@ from placet.domain.allocations import (
     PermitRequest,
     ResolvedInput,
 )
+from placet.domain.budgets import Budgeted
 from placet.domain.errors import ProviderError
 from placet.domain.lessons import NO_LESSONS, Lessons
 from placet.domain.offer_table import OfferTable
@@ -30,7 +31,7 @@ class World:
     ``exploration`` the share of workloads that try what little is known of, ``quote_wait_s`` how long one waits for a
     price within its quote. ``absence_span_s`` says for how long
     absence at a provider has to last now. ``hands_off`` is why nothing may be ended by the clock now, and why no
-    absence counts.
+    absence counts. ``budgets`` are those of a tenant and a token.
     """
 
     now_ms: int
@@ -45,6 +46,7 @@ class World:
     quote_wait_s: float = PATIENCE_S
     absence_span_s: Callable[[str], float] = lambda _: ABSENT_SPAN_S
     hands_off: str = ""
+    budgets: Callable[[str, str], tuple[Budgeted, ...]] = lambda _tenant, _token_id: ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,12 +1,13 @@
 """The use cases that change what is wanted: submit, cancel, retry; and the estimate. Idempotent, and quick."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from typing import Protocol
 
+from placet.domain.budgets import Budgeted
 from placet.domain.errors import StoreError
 from placet.domain.failures import MEANINGS, Cause
 from placet.domain.forecasts import Forecast
@@ -35,7 +36,7 @@ from placet.engine.market import LISTS_WITHIN_S, Market
 from placet.failpoints import Point, passing
 from placet.ports.ambient import Clock, Ids
 from placet.ports.store import Store
-from placet.stages import admission, blocking, forecast, placement, quotes, refusal, relaxations, sizing
+from placet.stages import admission, blocking, budgets, forecast, placement, quotes, refusal, relaxations, sizing
 from placet.stages.disk import DiskEstimate, disk_of
 from placet.stages.enlarging import enlarged
 from placet.stages.filters import Asked
@@ -64,7 +65,7 @@ class Submission:
     """A request to run a spec. The same key with the same body is the same workload.
 
     ``body_digest`` says which bodies are the same where the spec alone cannot: ``+2h`` is another moment each time.
-    ``quote`` is the text of a quote whose terms must still hold.
+    ``quote`` is the text of a quote whose terms must still hold, ``token_id`` the token that it came with.
     """
 
     tenant: str
@@ -74,6 +75,7 @@ class Submission:
     retry_of: str | None = None
     body_digest: str | None = None
     quote: str | None = None
+    token_id: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,6 +189,10 @@ def _as_it_is(spec: Spec) -> Spec:
     return spec
 
 
+async def _no_budgets(_tenant: str, _token_id: str) -> Sequence[Budgeted]:
+    return ()
+
+
 class Owner(Protocol):
     """The worker of this process, which moves what is accepted here if it can."""
 
@@ -213,7 +219,7 @@ class Owner(Protocol):
 class IntakePorts:
     """What intake talks to. ``check`` finds what is wrong with a spec here and now, such as missing inputs;
     ``complete`` writes into a spec what its model says of itself and how large its inputs are, so that sizing it later
-    gives the same."""
+    gives the same; ``budgets`` are those that an attempt of a tenant and a token must be within."""
 
     store: Store
     clock: Clock
@@ -224,6 +230,7 @@ class IntakePorts:
     owner: Owner
     complete: Callable[[Spec], Spec] = _as_it_is
     quote_s: float = QUOTE_S
+    budgets: Callable[[str, str], Awaitable[Sequence[Budgeted]]] = _no_budgets
 
 
 def _listed(asked: Asked, table: OfferTable) -> tuple[Ranked, ...]:
@@ -246,7 +253,9 @@ class Intake:
         digest = submission.body_digest or self._ports.fingerprint.body_digest(submission.spec)
         submission = replace(submission, spec=await self._completed(submission.spec))
         judged = await self._judged(submission.tenant, submission.spec)
-        problems = judged.problems or await self._beyond(submission, digest, judged.asked)
+        allowed = await self._ports.budgets(submission.tenant, submission.token_id)
+        over = self._over(judged.asked, allowed)
+        problems = judged.problems or await self._beyond(submission, digest, judged.asked) or over
         if problems:
             known = (
                 None
@@ -260,9 +269,20 @@ class Intake:
         acceptance = self._acceptance(submission, digest, None if terms is None else terms.bound_usd)
         accepted = await self._accept(acceptance)
         if accepted.outcome is AcceptOutcome.CREATED:
-            return Submitted(workload=acceptance.workload, existed=False, doubts=refusal.doubts(judged.asked))
+            doubts = (*refusal.doubts(judged.asked), *self._low(judged.asked, allowed))
+            return Submitted(workload=acceptance.workload, existed=False, doubts=doubts)
         existed = accepted.outcome is AcceptOutcome.EXISTED
         return await self._known(submission.tenant, accepted.workload_id, existed)
+
+    def _over(self, asked: Asked, allowed: Sequence[Budgeted]) -> tuple[Problem, ...]:
+        """Is the first attempt beyond a budget?"""
+        over = budgets.exceeded(asked, self._offers(asked.spec), allowed)
+        return () if over is None else (budgets.refuse(over),)
+
+    def _low(self, asked: Asked, allowed: Sequence[Budgeted]) -> tuple[Problem, ...]:
+        """Budgets of which little is left with it."""
+        least = budgets.least_usd(asked, self._offers(asked.spec)) if allowed else None
+        return budgets.doubts(allowed, least or Decimal(0))
 
     async def _accept(self, acceptance: Acceptance) -> Accepted:
         """Store it, and with it its first step: handed in one after the other, the two share a commit."""
@@ -308,6 +328,7 @@ class Intake:
             lease=self._ports.owner.lease_for_new() or Lease(),
             retry_of=submission.retry_of,
             quoted_usd=quoted_usd,
+            token_id=submission.token_id,
         )
         quoted = () if submission.quote is None else (("quote", submission.quote.strip()),)
         event = Event(
@@ -321,7 +342,7 @@ class Intake:
         return Acceptance(workload=workload, event=event, key=submission.key, body_digest=digest)
 
     async def estimate(
-        self, tenant: str, spec: Spec, *, body_digest: str | None = None, quote: str | None = None
+        self, tenant: str, spec: Spec, *, body_digest: str | None = None, quote: str | None = None, token_id: str = ""
     ) -> Estimate:
         """What would become of a spec now, a quote for it, and whether an earlier ``quote`` still holds; also the dry
         run of a submit."""
@@ -334,7 +355,8 @@ class Intake:
         best = relaxations.best_ever(asked, offers)
         expected = None if best is None else forecast.forecast(best.ranked, asked.demand, spec.repeat)
         submission = Submission(tenant=tenant, spec=spec, key=None, actor="", quote=quote)
-        problems = judged.problems or await self._beyond(submission, digest, asked)
+        allowed = await self._ports.budgets(tenant, token_id)
+        problems = judged.problems or await self._beyond(submission, digest, asked) or self._over(asked, allowed)
         return Estimate(
             demand=asked.demand,
             plan=plan,
@@ -343,7 +365,7 @@ class Intake:
             problems=problems,
             listed=_listed(asked, self._ports.offers.listed.table),
             relaxations=judged.relaxations,
-            doubts=refusal.doubts(asked),
+            doubts=(*refusal.doubts(asked), *self._low(asked, allowed)),
             forecast=expected,
             now=best is not None and best.now,
             at_ms=asked.now_ms,
@@ -481,7 +503,7 @@ class Intake:
         return Transition(expect=expect, workload=wanted, events=(event,), flush=True)
 
     async def retry(
-        self, tenant: str, workload_id: str, actor: str, key: str | None
+        self, tenant: str, workload_id: str, actor: str, key: str | None, token_id: str = ""
     ) -> Submitted | Refused | Conflict | NotFinal | None:
         """Submit the spec of an ended workload again, as a new workload that remembers the old one."""
         workload = await self._ports.store.find(tenant, workload_id)
@@ -490,5 +512,5 @@ class Intake:
         if not workload.final:
             return NotFinal(workload=workload)
         return await self.submit(
-            Submission(tenant=tenant, spec=workload.spec, key=key, actor=actor, retry_of=workload_id)
+            Submission(tenant=tenant, spec=workload.spec, key=key, actor=actor, retry_of=workload_id, token_id=token_id)
         )

@@ -1,14 +1,16 @@
 """The next attempt of a workload: what it asks for, what fits, and what is waited for."""
 
+from placet.domain.budgets import next_month_ms
 from placet.domain.failures import Cause, Failure
 from placet.domain.offer_table import OfferTable
 from placet.domain.offers import Fate, Plan
+from placet.domain.records import EventKind
 from placet.domain.states import WorkloadState
 from placet.domain.units import SECOND_MS
 from placet.domain.values import evolve
 from placet.engine.draft import Draft
 from placet.engine.facts import Effect, Situation, Submit, World
-from placet.stages import blocking, course, dispatch, placement, quote_wait, quotes, sizing
+from placet.stages import blocking, budgets, course, dispatch, placement, quote_wait, quotes, sizing
 from placet.stages.enlarging import enlarged
 from placet.stages.explaining import decision
 from placet.stages.filters import Asked
@@ -17,9 +19,12 @@ from placet.stages.spot import Action
 WAIT_CAPACITY = "capacity"
 WAIT_BACKOFF = "backoff"
 WAIT_SPOT = "spot"
+WAIT_BUDGET = "budget"
 
 # How long a workload that found nothing free sleeps at most before it looks again; freed capacity wakes it earlier.
 CAPACITY_RECHECK_MS = 60 * SECOND_MS
+# So often a workload that no budget allows now looks whether one does.
+BUDGET_RECHECK_MS = 15 * SECOND_MS
 
 
 def place_next(draft: Draft, situation: Situation) -> list[Effect]:
@@ -40,7 +45,14 @@ def place_next(draft: Draft, situation: Situation) -> list[Effect]:
     if plan.fate is Fate.FITS:
         sender = dispatch.Sender(deployment=world.deployment, worker=world.worker, nonce=situation.nonce)
         sent = dispatch.dispatch(workload, asked.demand, plan, situation.inputs, sender, draft.now_ms)
+        allowed = world.budgets(workload.tenant, workload.token_id)
+        over = budgets.beyond(sent.attempt, allowed)
+        if over is not None:
+            _wait_for_budget(draft, over)
+            return []
         draft.begin_attempt(sent.attempt, sent.intent, sent.events, decision(workload, asked, offers, plan))
+        for told in budgets.warnings(allowed, budgets.counted(sent.attempt)[0]):
+            draft.tell(EventKind.BUDGET, epoch=sent.attempt.epoch, message=told)
         return [Submit(launch=sent.launch, intended_ms=draft.now_ms)]
     _place_later(draft, world, asked, offers, plan)
     return []
@@ -48,6 +60,10 @@ def place_next(draft: Draft, situation: Situation) -> list[Effect]:
 
 def _place_later(draft: Draft, world: World, asked: Asked, offers: OfferTable, plan: Plan) -> None:
     """Nothing fits now: what is waited for and until when, or why nothing will ever fit."""
+    over = budgets.exceeded(asked, offers, world.budgets(draft.workload.tenant, draft.workload.token_id))
+    if over is not None:
+        _wait_for_budget(draft, over)
+        return
     beyond = quote_wait.beyond(asked, offers)
     if plan.fate is Fate.NOT_NOW or not len(offers):
         looks_ms = [draft.now_ms + CAPACITY_RECHECK_MS, *(block.until_ms for block in asked.blocks)]
@@ -71,6 +87,15 @@ def _place_later(draft: Draft, world: World, asked: Asked, offers: OfferTable, p
         draft.finish(WorkloadState.FAILED, Failure(cause=Cause.NO_OFFER, message=plan.reason + raised))
 
 
+def _wait_for_budget(draft: Draft, over: budgets.Exceeded) -> None:
+    """It waits while a budget may allow it later: money that is set aside comes free, a month ends. Else it is over."""
+    if over.for_ever:
+        draft.finish(WorkloadState.FAILED, budgets.failure(over))
+        return
+    until_ms = min(draft.now_ms + BUDGET_RECHECK_MS, next_month_ms(draft.now_ms))
+    draft.wait(WAIT_BUDGET, over.told, until_ms)
+
+
 def asked_of(draft: Draft, world: World) -> Asked:
     """What the workload asks of an offer now."""
     workload = draft.workload
@@ -81,6 +106,7 @@ def asked_of(draft: Draft, world: World) -> Asked:
         excluded=workload.excluded_offers,
         spent_usd=draft.spent_usd(),
         quoted=quotes.left(workload, draft.attempts, draft.now_ms),
+        budget_usd=budgets.left_usd(world.budgets(workload.tenant, workload.token_id)),
         experience=world.lessons.experience,
         blocks=blocking.blocks(world.lessons, workload.tenant, draft.now_ms),
         exploration=world.exploration,

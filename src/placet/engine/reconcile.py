@@ -16,6 +16,7 @@ from placet.domain.offers import Offer
 from placet.domain.records import Lease, Record, Transition, Workload
 from placet.domain.spec import Spec
 from placet.engine.apply import apply
+from placet.engine.budgets import Allowances
 from placet.engine.claims import ClaimOptions, Claims
 from placet.engine.decide import decide
 from placet.engine.effects import Effects
@@ -116,6 +117,7 @@ class Reconciler:
         self._news = asyncio.Event()
         self._beat_at_s = 0.0
         self._memory = Memory(ports.store, ports.clock)
+        self.allowances = Allowances(ports.store, ports.clock)
         self._health = Health(ports.clock)
         self._hands_off = ""
         self._reaper = Reaper(ports.store, ports.providers, ports.effects, ports.clock, options.sweeps)
@@ -232,6 +234,7 @@ class Reconciler:
                 await self._refresh()
                 self._sweep()
                 self._recall()
+                await self.allowances.refresh()
                 await self._round()
             except StoreError as error:
                 log.warning("store.unavailable", action="wait", error=str(error))
@@ -336,7 +339,9 @@ class Reconciler:
         self._give_back(step)
 
     def _give_back(self, step: Step) -> None:
-        """The step will not be: what was set aside for it is free."""
+        """The step will not be: what was set aside for it is free. It may have been beyond a budget."""
+        if step.transition is not None and any(charge.guarded for charge in step.transition.charges):
+            self.allowances.want()
         for effect in step.effects:
             if isinstance(effect, Submit):
                 self._reserved.give_back(effect.launch)
@@ -355,6 +360,7 @@ class Reconciler:
             quote_wait_s=self._options.quote_wait_s,
             absence_span_s=self._absence_span_s,
             hands_off=self._hands_off,
+            budgets=self.allowances.of,
         )
 
     def _absence_span_s(self, provider: str) -> float:
@@ -502,11 +508,11 @@ class Reconciler:
         if self._looks:
             rest_s = min(rest_s, (self._looks[0][0] - clock.now_ms()) / 1000)
         if rest_s > 0:
+            alarm = asyncio.get_running_loop().call_later(rest_s, self._news.set)
             try:
-                async with asyncio.timeout(rest_s):  # wait_for may swallow a cancellation
-                    await self._news.wait()
-            except TimeoutError:
-                return
+                await self._news.wait()
+            finally:
+                alarm.cancel()
         else:
             await clock.pause(0)  # whatever is due, effects and requests get their turn
         self._news.clear()

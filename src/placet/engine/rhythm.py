@@ -53,7 +53,7 @@ def look_ms(draft: Draft, world: World) -> int | None:
         return now_ms + pause_ms if draft.unreleased() else None
     times = []
     if workload.spec.constraints.deadline_ms is not None:
-        times.append(max(workload.spec.constraints.deadline_ms, now_ms + LOOK_AGAIN_MS))
+        times.append(moment_ms(workload.spec.constraints.deadline_ms, now_ms, world.observe_every_ms))
     if attempt is None or attempt.final:
         # A wake time that has passed has just been dealt with; looking at once again would be a busy loop.
         wake_ms = workload.wake_ms or 0
@@ -63,7 +63,16 @@ def look_ms(draft: Draft, world: World) -> int | None:
         times.append(now_ms + world.observe_every_ms)
     times.append(now_ms + again_ms(attempt, now_ms, world.observe_every_ms))
     if draft.course is not None:
-        times.append(max(draft.course.look_ms, now_ms + LOOK_AGAIN_MS))
+        times.append(moment_ms(draft.course.look_ms, now_ms, world.observe_every_ms))
     for at_ms in limits.look_ms(attempt, workload.spec, draft.spent_usd() - attempt.cost_usd):
-        times.append(max(at_ms, now_ms + LOOK_AGAIN_MS))
+        times.append(moment_ms(at_ms, now_ms, world.observe_every_ms))
     return min(times)
+
+
+def moment_ms(at_ms: int, now_ms: int, every_ms: int) -> int:
+    """When to look because of a limit; what could not be done about one that has passed is tried less and less often.
+
+    Nothing can be stopped of which nobody knows whether it exists, and that may stay so for ever.
+    """
+    late_ms = max(now_ms - at_ms, 0)
+    return max(at_ms, now_ms + max(LOOK_AGAIN_MS, min(late_ms // PART, every_ms)))

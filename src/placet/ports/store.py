@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from placet.domain.budgets import Budget, Budgeted, Holder
 from placet.domain.decisions import Decision
 from placet.domain.hooks import Dispatch, Hook
 from placet.domain.lessons import Ended
@@ -86,7 +87,8 @@ class Store(Protocol):
     async def apply(self, transitions: Sequence[Transition]) -> Sequence[bool]:
         """Write each transition whose expectation holds; ``False`` means nothing of it was written.
 
-        The result is write-once: a transition that carries one for a workload that has one is not applied.
+        A transition with a guarded charge beyond the budget of its holder is not applied either. The result is
+        write-once: a transition that carries one for a workload that has one is not applied.
         """
 
     async def beat(self, owner: str, now_ms: int) -> None:
@@ -151,6 +153,18 @@ class Store(Protocol):
 
     async def orphan(self, orphan_id: str) -> Orphan | None:
         """One of them."""
+
+    async def put_budget(self, budget: Budget) -> None:
+        """Set the budget of its holder, whatever it was before, flushed."""
+
+    async def drop_budget(self, kind: Holder, holder: str) -> bool:
+        """There is no bound any more; ``False`` when there was none. What was counted stays counted."""
+
+    async def budgets(self, month: str) -> Sequence[Budgeted]:
+        """All of them by kind and holder, with what counts against them in all and in that month."""
+
+    async def budgets_of(self, month: str, tenant: str, token_id: str) -> Sequence[Budgeted]:
+        """The same of one tenant and one token."""
 
     async def put_hook(self, hook: Hook) -> None:
         """Keep a new one, flushed."""

@@ -6,12 +6,12 @@ Small sets are dealt with at once; anything larger by a child process, so that t
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import signal
 import time
 
 from placet.runner import causes, failpoints
+from placet.runner.faults import NO_SPACE
 from placet.runner.records import read_record, write_record
 from placet.runner.spawn import fork_call
 from placet.runner.walk import Found, TooMuch, Walk, open_file
@@ -36,7 +36,6 @@ TRY_AGAIN_S = 0.2
 TRY_AGAIN_MOST_S = 10.0
 # So long outputs of a program that ended well wait for room on a full disk.
 WAIT_FOR_SPACE_S = 1800.0
-NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 # The exit status of a collecting child that found no room.
 STATUS_NO_SPACE = 2
 

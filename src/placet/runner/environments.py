@@ -11,6 +11,7 @@ import contextlib
 import os
 
 from placet.runner import causes, failpoints
+from placet.runner.faults import said
 from placet.runner.loop import signalled
 from placet.runner.records import encode, remove_tree, wall_ms, write_record
 from placet.runner.spawn import Program, fork_call
@@ -91,7 +92,7 @@ class Environments:
         try:
             self._need(attempt, python, answer)
         except OSError as error:
-            answer("", f"cannot prepare an environment: {error}")
+            answer("", f"cannot prepare an environment: {said(error)}")
 
     def _need(self, attempt: Attempt, python: Python, answer: Answer) -> None:
         folder = os.path.join(self._world.layout.environments, self._digest(python))
@@ -186,7 +187,7 @@ class Environments:
         try:
             build.pid = world.spawner.start(program)
         except OSError as error:
-            failure = f"cannot start uv: {error}"
+            failure = f"cannot start uv: {said(error)}"
             self._world.loop.later(0.0, lambda: self._finish(build, failure))
             return
         finally:
@@ -231,7 +232,7 @@ class Environments:
                 os.rename(venv, build.folder)
                 failpoints.after("runner.environment")
         except OSError as error:
-            return f"cannot keep the environment: {error}"
+            return f"cannot keep the environment: {said(error)}"
         return ""
 
     def _finish(self, build: Build, failure: str) -> None:

@@ -9,6 +9,7 @@ from placet.runner import causes, checkpoints, failpoints
 from placet.runner.attempt import FOLDERS, Attempt
 from placet.runner.collect import Collecting
 from placet.runner.environments import Environments
+from placet.runner.faults import said
 from placet.runner.launch import Invalid, Launch
 from placet.runner.preparing import Preparing
 from placet.runner.records import remove_tree, wall_ms, write_record
@@ -103,7 +104,7 @@ class Keeper:
             write_record(attempt.path("launch.json"), record)
         except OSError as error:
             self.world.capacity.give_back(launch.key)
-            raise Refusal(causes.REFUSED_FAULT, f"cannot keep the attempt: {error}") from None
+            raise Refusal(causes.REFUSED_FAULT, f"cannot keep the attempt: {said(error)}") from None
         self.world.capacity_changed = True
         attempt.enter(causes.ACCEPTED)
         self.attempts[launch.key] = attempt

@@ -10,6 +10,7 @@ import stat
 
 from placet.runner import causes, program
 from placet.runner.environments import Environments, is_network_trouble
+from placet.runner.faults import NO_SPACE, said
 from placet.runner.records import read_record, write_bytes, write_record
 from placet.runner.spawn import fork_call
 
@@ -43,7 +44,7 @@ class Preparing:
             if python is not None and python.text is not None:
                 write_bytes(attempt.path("script.py"), python.text.encode("utf-8", "surrogateescape"))
         except OSError as error:
-            self._failed(attempt, causes.CAUSE_START_FAILED, f"cannot make its folders: {error}")
+            self._failed(attempt, causes.CAUSE_START_FAILED, f"cannot make its folders: {said(error)}")
             return
         if attempt.launch.python is None:
             self._inputs(attempt, "")
@@ -81,7 +82,11 @@ class Preparing:
                 if item.kind != "http":
                     _place(attempt, item)
             except OSError as error:
-                self._failed(attempt, causes.CAUSE_INPUT, f"input {item.name!r}: {error}")
+                self._failed(
+                    attempt,
+                    causes.CAUSE_INPUT,
+                    f"input {item.name!r}: {said(error) if error.errno in NO_SPACE else error}",
+                )
                 return
         if not remote:
             self._prepared(attempt, interpreter)
@@ -89,7 +94,7 @@ class Preparing:
         try:
             pid = fork_call(lambda: _fetch_all(attempt, remote))
         except OSError as error:
-            self._failed(attempt, causes.CAUSE_START_FAILED, f"cannot start the download: {error}")
+            self._failed(attempt, causes.CAUSE_START_FAILED, f"cannot start the download: {said(error)}")
             return
         attempt.errand_pid = pid
         self._world.loop.child(pid, lambda status, _usage: self._fetched(attempt, pid, status, interpreter))

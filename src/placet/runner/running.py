@@ -11,6 +11,7 @@ import socket
 
 from placet.runner import causes, failpoints, processes, program
 from placet.runner.disk import CutFiles, Tally
+from placet.runner.faults import said
 from placet.runner.loop import signalled
 from placet.runner.records import wall_ms, write_record
 from placet.runner.streams import Stream
@@ -95,7 +96,7 @@ class Running:
             attempt.group = world.groups.acquire(limits.memory_bytes, limits.cpu_cores, limits.processes)
         except OSError as error:
             # No bound could be set: that is this machine's failure and says nothing about the program.
-            self.end_unstarted(attempt, causes.CAUSE_MACHINE, f"no control group could be made: {error}")
+            self.end_unstarted(attempt, causes.CAUSE_MACHINE, f"no control group could be made: {said(error)}")
             return
         ends: list[int] = []
         try:
@@ -361,7 +362,7 @@ class Running:
         except OSError as error:
             if os.path.isdir(attempt.folder):
                 # A full disk passes; an outcome that was told and then forgotten would not.
-                attempt.note("record_delayed_by", str(error))
+                attempt.note("record_delayed_by", said(error))
                 attempt.timers["record"] = self._world.loop.later(RECORD_AGAIN_S, lambda: self._record(attempt))
                 return
             attempt.note("record_impossible", "the folder of the attempt was deleted")

@@ -8,6 +8,7 @@ reason to look, never more.
 from __future__ import annotations
 
 from placet.runner import causes
+from placet.runner.faults import said
 from placet.runner.keeper import Keeper, Refusal
 from placet.runner.launch import Invalid, checked_key
 from placet.runner.records import encode
@@ -59,7 +60,7 @@ class Desk:
         except Invalid as invalid:
             reply["refused"] = {"code": causes.REFUSED_INVALID, "detail": str(invalid)}
         except OSError as error:
-            reply["refused"] = {"code": causes.REFUSED_FAULT, "detail": str(error)}
+            reply["refused"] = {"code": causes.REFUSED_FAULT, "detail": said(error)}
         except (TypeError, ValueError, KeyError, AttributeError) as error:
             detail = f"{type(error).__name__}: {error}"
             reply["refused"] = {"code": causes.REFUSED_INVALID, "detail": detail}

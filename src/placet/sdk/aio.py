@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from types import TracebackType
 from typing import Unpack
@@ -10,6 +11,7 @@ from typing import Unpack
 import httpx
 
 from placet.contract import api
+from placet.contract.budgets import BudgetView, DroppedBudgetView
 from placet.contract.explanations import ExplanationView
 from placet.contract.forecasts import CalibrationView
 from placet.contract.hooks import DispatchPage, DispatchView, HookPage, HookView, KeyedHookView, ReplayView
@@ -296,6 +298,22 @@ class AsyncClient:
             for artifact in newest
         ]
 
+    # Budgets
+
+    async def budgets(self) -> list[BudgetView]:
+        """Budgets and how they stand: all for an operator, else those of the own tenant and token."""
+        return (await self._transport.send(calls.budgets())).items
+
+    async def set_budget(
+        self, kind: str, holder: str, *, total_usd: Decimal | None = None, month_usd: Decimal | None = None
+    ) -> BudgetView:
+        """Set the budget of a `tenant` or a `token`, in US dollars; what it was before is replaced."""
+        return await self._transport.send(calls.set_budget(kind, holder, total_usd, month_usd))
+
+    async def drop_budget(self, kind: str, holder: str) -> DroppedBudgetView:
+        """Take a budget away: there is no bound any more."""
+        return await self._transport.send(calls.drop_budget(kind, holder))
+
     # Webhooks
 
     async def webhooks(self) -> HookPage:
@@ -353,10 +371,17 @@ class AsyncClient:
         return (await self._transport.send(calls.tokens())).items
 
     async def create_token(
-        self, name: str, scopes: Sequence[str], *, expires_in_s: int | None = None
+        self,
+        name: str,
+        scopes: Sequence[str],
+        *,
+        expires_in_s: int | None = None,
+        budget_usd: Decimal | None = None,
+        month_budget_usd: Decimal | None = None,
     ) -> IssuedTokenView:
         """Make a token with at most the rights of this client's own."""
-        return await self._transport.send(calls.create_token(name, scopes, expires_in_s))
+        call = calls.create_token(name, scopes, expires_in_s, budget_usd=budget_usd, month_budget_usd=month_budget_usd)
+        return await self._transport.send(call)
 
     async def revoke_token(self, token_id: str) -> TokenView:
         """End a token, at once."""

@@ -3,12 +3,14 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from typing import TypeVar
 from urllib.parse import quote
 
 from pydantic import BaseModel
 
 from placet.contract import api
+from placet.contract.budgets import BudgetList, BudgetView, DroppedBudgetView
 from placet.contract.explanations import ExplanationView
 from placet.contract.forecasts import CalibrationView
 from placet.contract.hooks import DispatchPage, DispatchView, HookPage, HookView, KeyedHookView, ReplayView
@@ -317,13 +319,47 @@ def tokens() -> Call[TokenPage]:
     return Call(request=Request(method="GET", path="/v1/tokens"), read=_as(TokenPage))
 
 
-def create_token(name: str, scopes: Sequence[str], expires_in_s: int | None = None) -> Call[IssuedTokenView]:
+def create_token(
+    name: str,
+    scopes: Sequence[str],
+    expires_in_s: int | None = None,
+    *,
+    budget_usd: Decimal | None = None,
+    month_budget_usd: Decimal | None = None,
+) -> Call[IssuedTokenView]:
     """Make a token; its secret is in the reply and nowhere else."""
     wanted: Document = {"name": name, "scopes": list(scopes)}
+    wanted |= _amounts(budget_usd=budget_usd, month_budget_usd=month_budget_usd)
     if expires_in_s is not None:
         wanted["expires_in_s"] = expires_in_s
     request = Request(method="POST", path="/v1/tokens", headers=JSON_BODY, body=_encoded(wanted), idempotent=False)
     return Call(request=request, read=_as(IssuedTokenView))
+
+
+def budgets() -> Call[BudgetList]:
+    """Budgets and how they stand."""
+    return Call(request=Request(method="GET", path="/v1/budgets"), read=_as(BudgetList))
+
+
+def set_budget(kind: str, holder: str, total_usd: Decimal | None, month_usd: Decimal | None) -> Call[BudgetView]:
+    """Set the budget of a tenant or a token."""
+    body = _encoded(_amounts(total_usd=total_usd, month_usd=month_usd))
+    request = Request(method="PUT", path=_budget(kind, holder), headers=JSON_BODY, body=body)
+    return Call(request=request, read=_as(BudgetView))
+
+
+def drop_budget(kind: str, holder: str) -> Call[DroppedBudgetView]:
+    """Take a budget away."""
+    return Call(request=Request(method="DELETE", path=_budget(kind, holder)), read=_as(DroppedBudgetView))
+
+
+def _budget(kind: str, holder: str) -> str:
+    return f"/v1/budgets/{quote(kind, safe='')}/{quote(holder, safe='')}"
+
+
+def _amounts(**given: Decimal | None) -> Document:
+    """Amounts that are stated, as exact text."""
+    return {name: f"{amount:f}" for name, amount in given.items() if amount is not None}
 
 
 def revoke_token(token_id: str) -> Call[TokenView]:

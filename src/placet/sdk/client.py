@@ -4,6 +4,7 @@ import os
 import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from types import TracebackType
 from typing import TypeAlias, Unpack
@@ -11,6 +12,7 @@ from typing import TypeAlias, Unpack
 import httpx
 
 from placet.contract import api
+from placet.contract.budgets import BudgetView, DroppedBudgetView
 from placet.contract.explanations import ExplanationView
 from placet.contract.forecasts import CalibrationView
 from placet.contract.hooks import DispatchPage, DispatchView, HookPage, HookView, KeyedHookView, ReplayView
@@ -303,6 +305,22 @@ class Client:
         """Ask for its deletion. Repeating it changes nothing."""
         return self._transport.send(calls.delete_orphan(orphan_id))
 
+    # Budgets
+
+    def budgets(self) -> list[BudgetView]:
+        """Budgets and how they stand: all for an operator, else those of the own tenant and token."""
+        return (self._transport.send(calls.budgets())).items
+
+    def set_budget(
+        self, kind: str, holder: str, *, total_usd: Decimal | None = None, month_usd: Decimal | None = None
+    ) -> BudgetView:
+        """Set the budget of a `tenant` or a `token`, in US dollars; what it was before is replaced."""
+        return self._transport.send(calls.set_budget(kind, holder, total_usd, month_usd))
+
+    def drop_budget(self, kind: str, holder: str) -> DroppedBudgetView:
+        """Take a budget away: there is no bound any more."""
+        return self._transport.send(calls.drop_budget(kind, holder))
+
     # Webhooks
 
     def webhooks(self) -> HookPage:
@@ -351,9 +369,18 @@ class Client:
         """All tokens, without their secrets."""
         return self._transport.send(calls.tokens()).items
 
-    def create_token(self, name: str, scopes: Sequence[str], *, expires_in_s: int | None = None) -> IssuedTokenView:
+    def create_token(
+        self,
+        name: str,
+        scopes: Sequence[str],
+        *,
+        expires_in_s: int | None = None,
+        budget_usd: Decimal | None = None,
+        month_budget_usd: Decimal | None = None,
+    ) -> IssuedTokenView:
         """Make a token with at most the rights of this client's own."""
-        return self._transport.send(calls.create_token(name, scopes, expires_in_s))
+        call = calls.create_token(name, scopes, expires_in_s, budget_usd=budget_usd, month_budget_usd=month_budget_usd)
+        return self._transport.send(call)
 
     def revoke_token(self, token_id: str) -> TokenView:
         """End a token, at once."""

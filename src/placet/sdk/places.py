@@ -10,6 +10,8 @@ from pathlib import Path
 SOCKET_NAME = "server.sock"
 OWN_CREDENTIAL_NAME = "token"
 LOCK_NAME = "server.lock"
+# The first line of a lock file that says which settings its server read.
+STAMPED = "settings:"
 # The kernel keeps 108 bytes for a socket's path, the closing zero included.
 LONGEST_SOCKET_PATH_BYTES = 107
 
@@ -37,6 +39,27 @@ def config_path(environment: Mapping[str, str]) -> Path:
     if named:
         return Path(named).expanduser().absolute()
     return Path(environment.get("XDG_CONFIG_HOME") or "~/.config").expanduser().absolute() / "placet" / "placet.toml"
+
+
+def stamp(settings: Path) -> str:
+    """The digest of a settings file and its path, so that two can be told apart; empty when it cannot be read."""
+    try:
+        return f"{hashlib.sha256(settings.read_bytes()).hexdigest()[:16]} {settings}"
+    except OSError:
+        return ""
+
+
+def server_stamp(data: Path) -> str | None:
+    """The stamp of the settings that the server of a data folder was started with; ``None`` when it left none.
+
+    What it says is true only while that server answers.
+    """
+    try:
+        text = lock_path(data).read_text("utf-8", errors="replace")
+    except OSError:
+        return None
+    first, _, rest = text.partition("\n")
+    return rest.rstrip("\n") if first == STAMPED else None
 
 
 def socket_path(data: Path) -> Path:

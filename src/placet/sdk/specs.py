@@ -5,7 +5,10 @@ file, or against the working folder when there is no file.
 """
 
 import json
+import os
 import re
+import select
+import stat
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +24,10 @@ Document: TypeAlias = dict[str, Json]
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 NAME_MAX = 63
+# More than a spec may have; what is read of anything longer only serves to say so.
+DOCUMENT_MAX_BYTES = 16 * 1024 * 1024
+# Who gives the name of a pipe has something write into it, now.
+PIPE_WITHIN_S = 5.0
 
 
 class InlineFields(TypedDict, total=False):
@@ -79,7 +86,40 @@ def from_file(path: Path) -> Document:
         SpecError: the document has mistakes; all of them are in it, with their lines.
         OSError: the file cannot be read.
     """
-    return from_text(path.read_bytes(), path.absolute().parent, str(path))
+    return from_text(read_document(path), path.absolute().parent, str(path))
+
+
+def read_document(path: Path) -> bytes:
+    """The bytes of a spec, of a file or a pipe; no more than anybody would write, and no longer than it comes.
+
+    Raises:
+        SpecError: nobody writes into the pipe.
+        OSError: it cannot be read.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        kind = os.fstat(descriptor).st_mode
+        if not stat.S_ISFIFO(kind):
+            os.set_blocking(descriptor, True)
+            with open(descriptor, "rb", closefd=False) as file:
+                return file.read(DOCUMENT_MAX_BYTES)
+        return _from_pipe(descriptor, path)
+    finally:
+        os.close(descriptor)
+
+
+def _from_pipe(descriptor: int, path: Path) -> bytes:
+    """All that is written into it, by a writer who has to come and to go on within a time."""
+    text, ready = b"", select.poll()
+    ready.register(descriptor, select.POLLIN | select.POLLHUP)
+    while len(text) < DOCUMENT_MAX_BYTES:
+        if not ready.poll(PIPE_WITHIN_S * 1000):
+            raise SpecError(f"{path} is a pipe into which nobody writes", fix="name a file, or `-` for stdin")
+        piece = os.read(descriptor, 65536)
+        if not piece:
+            break
+        text += piece
+    return text
 
 
 def from_text(text: bytes, base: Path, name: str) -> Document:

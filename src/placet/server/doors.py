@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 
+from placet.engine.budgets import Budgets
 from placet.engine.hooks import Hooks
 from placet.engine.intake import Intake
 from placet.engine.ledgers import Ledgers
@@ -39,10 +40,12 @@ class Doors:
     resolving: Resolving
     redelivering: Redelivering
     ledgers: Ledgers
+    budgets: Budgets
     store: Store
     clock: Clock
     ids: Ids
     allowed_hosts: frozenset[str] = frozenset()
+    observing: bool = False
     not_ready: Callable[[], Awaitable[tuple[str, ...]]] = _always_ready
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     metrics: Metrics = field(default_factory=Metrics)

@@ -11,15 +11,16 @@ from starlette.responses import Response
 from placet import __version__
 from placet.contract import api
 from placet.contract.tokens import IssuedTokenView, TokenPage, TokenRequest, TokenView
+from placet.domain.budgets import Holder
 from placet.failpoints import Point, passing
 from placet.server import mapping, problems
 from placet.server.asking import unfit
-from placet.server.doors import Doors, reply
+from placet.server.doors import Doors, actor_of, reply
 from placet.server.metrics import CONTENT_TYPE
 from placet.server.offers import DOORS as OFFER_DOORS
 from placet.server.offers import Offers
 from placet.server.table import SMALL_BODY_MAX, Door, Repeat, Route, principal_of, read_body
-from placet.server.tokens import Scope, Wish, issue, widening
+from placet.server.tokens import Principal, Scope, Wish, issue, widening
 
 TOKENS_MAX = 1000
 
@@ -85,14 +86,31 @@ class Operating:
             raise problems.Refusal(
                 problems.FORBIDDEN, detail=f"your own token lacks: {', '.join(scope.value for scope in lacking)}"
             )
+        await self._may_make(principal)
         now_ms = self._doors.clock.now_ms()
         expires_ms = None if wanted.expires_in_s is None else now_ms + wanted.expires_in_s * 1000
         wish = Wish(name=wanted.name, tenant=principal.tenant, scopes=scopes, expires_ms=expires_ms)
         issued = issue(wish, self._doors.ids, now_ms)
+        if wanted.budget_usd is not None or wanted.month_budget_usd is not None:
+            await self._doors.budgets.set(  # first: a token that is without it for a moment could be used
+                Holder.TOKEN,
+                issued.token.id,
+                total_usd=wanted.budget_usd,
+                month_usd=wanted.month_budget_usd,
+                actor=actor_of(request),
+            )
         await passing(Point.CREDENTIAL, self._doors.store.add_token(issued.token))
         self._doors.gate.forget(issued.token.id)
         view = IssuedTokenView(**mapping.token(issued.token).model_dump(), token=issued.text)
         return reply(view, 201)
+
+    async def _may_make(self, principal: Principal) -> None:
+        """Who has a budget of its own would have none by a token that it makes."""
+        if principal.may(Scope.OPERATOR):
+            return
+        own = await self._doors.budgets.of(principal.tenant, principal.token_id)
+        if any(held.budget.kind is Holder.TOKEN for held in own):
+            raise problems.Refusal(problems.FORBIDDEN, detail="your own token has a budget; another would have none")
 
     async def end_token(self, request: Request) -> Response:
         """Revoke a token, at once, also for its open streams. Repeating it changes nothing."""

@@ -31,6 +31,7 @@ MEDIA = CODES["unsupported_media_type"]
 RANGE = CODES["range_not_satisfiable"]
 TOO_MANY = CODES["too_many_requests"]
 INTERNAL = CODES["internal_error"]
+OBSERVING = CODES["observing"]
 UNAVAILABLE = CODES["unavailable"]
 COMMIT_UNKNOWN = CODES["commit_unknown"]
 

@@ -69,6 +69,7 @@ GO_ON = Door(
     summary="Go on without an attempt that is in doubt.",
     scope=Scope.CANCEL,
     repeat=Repeat.SAME,
+    starts=True,
     reply=DoubtView,
     refusals=(problems.NOT_FOUND, problems.NOT_IN_DOUBT),
 )

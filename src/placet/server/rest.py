@@ -10,6 +10,7 @@ from starlette.types import Receive, Scope, Send
 
 from placet.domain.errors import StoreBusy, StoreFull, StoreUnknown
 from placet.server import (
+    budgets,
     calibrations,
     explanations,
     hooks,
@@ -36,7 +37,7 @@ PARAMETER: Final = re.compile(r"\{(\w+)(:path)?\}", re.ASCII)
 
 def build_rest(doors: Doors) -> Edge:
     """The application over these doors, ready to be served."""
-    rest = Rest(routes(doors), doors.gate)
+    rest = Rest(routes(doors), doors.gate, observing=doors.observing)
     return Edge(rest, allowed_hosts=doors.allowed_hosts, boot=doors.ids.nonce()[:8], observe=doors.metrics.observe)
 
 
@@ -46,6 +47,7 @@ def routes(doors: Doors) -> tuple[Route, ...]:
         *workloads.Workloads(doors).routes(),
         *resolving.Resolving(doors).routes(),
         *ledgers.Ledgers(doors).routes(),
+        *budgets.Budgets(doors).routes(),
         *outputs.Outputs(doors).routes(),
         *explanations.Explanations(doors).routes(),
         *calibrations.Calibrations(doors).routes(),
@@ -64,6 +66,7 @@ def declared() -> tuple[Door, ...]:
         *workloads.DOORS,
         *resolving.DOORS,
         *ledgers.DOORS,
+        *budgets.DOORS,
         *outputs.DOORS,
         *explanations.DOORS,
         *calibrations.DOORS,
@@ -77,8 +80,9 @@ def declared() -> tuple[Door, ...]:
 class Rest:
     """Plain ASGI: finds the door, asks who comes, calls what is behind it. What nobody foresaw is the edge's."""
 
-    def __init__(self, table: Sequence[Route], gate: TokenGate) -> None:
+    def __init__(self, table: Sequence[Route], gate: TokenGate, *, observing: bool = False) -> None:
         self._gate = gate
+        self._observing = observing
         self._plain: dict[str, dict[str, Route]] = {}
         self._patterns: dict[re.Pattern[str], dict[str, Route]] = {}
         for route in table:
@@ -109,6 +113,8 @@ class Rest:
         request.scope["path_params"] = parts
         if route.door.scope is not None:
             request.scope[PRINCIPAL] = await admit(request, self._gate, route.door.scope)
+        if route.door.starts and self._observing:
+            raise problems.Refusal(problems.OBSERVING)
         return await route.endpoint(request)
 
     def _find(self, path: str) -> tuple[Mapping[str, Route], dict[str, str]]:

@@ -61,8 +61,8 @@ class Control:
 
 
 @contextlib.contextmanager
-def data_folder_lock(data_dir: Path) -> Generator[None, None, None]:
-    """One server for one data folder. Waits for one that is just ending.
+def data_folder_lock(data_dir: Path, stamp: str = "") -> Generator[None, None, None]:
+    """One server for one data folder. Waits for one that is just ending. ``stamp`` says which settings it has read.
 
     Raises:
         AlreadyServed: another server holds the lock and answers, or does not let go.
@@ -73,6 +73,9 @@ def data_folder_lock(data_dir: Path) -> Generator[None, None, None]:
     descriptor = os.open(places.lock_path(data_dir), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         _lock(descriptor, data_dir)
+        with contextlib.suppress(OSError):  # a full disk: nobody is told then that other settings are not in effect
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{places.STAMPED}\n{stamp}\n".encode("utf-8", "surrogateescape"), 0)
         yield
     finally:
         os.close(descriptor)

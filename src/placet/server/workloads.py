@@ -18,7 +18,7 @@ from placet.server.asking import Asked, asked
 from placet.server.documents import SPEC_BODY, read_spec
 from placet.server.doors import Doors, actor_of, no_workload, reply, workload_id_of
 from placet.server.table import SPEC_BODY_MAX, Door, Repeat, Route, idempotency_key, principal_of
-from placet.server.tokens import Scope
+from placet.server.tokens import Principal, Scope
 
 LIST_MAX = 200
 QUOTE_MAX = 200
@@ -90,7 +90,7 @@ class Workloads:
         key = idempotency_key(request)
         parsed = await read_spec(request, self._doors.clock.now_ms())
         if how.dry_run:
-            return await self._dry_run(principal.tenant, parsed, how.quote)
+            return await self._dry_run(principal, parsed, how.quote)
         submission = Submission(
             tenant=principal.tenant,
             spec=parsed.spec,
@@ -98,11 +98,18 @@ class Workloads:
             actor=actor_of(request),
             body_digest=parsed.body_digest,
             quote=how.quote,
+            token_id=principal.token_id,
         )
         return _submitted(await self._doors.intake.submit(submission), parsed)
 
-    async def _dry_run(self, tenant: str, parsed: Parsed, quote: str | None) -> Response:
-        estimate = await self._doors.intake.estimate(tenant, parsed.spec, body_digest=parsed.body_digest, quote=quote)
+    async def _dry_run(self, principal: Principal, parsed: Parsed, quote: str | None) -> Response:
+        estimate = await self._doors.intake.estimate(
+            principal.tenant,
+            parsed.spec,
+            body_digest=parsed.body_digest,
+            quote=quote,
+            token_id=principal.token_id,
+        )
         return reply(
             api.DryRunView(
                 accepted=not estimate.problems,
@@ -117,8 +124,10 @@ class Workloads:
     async def estimate(self, request: Request) -> Response:
         """What would become of a spec now, and what it may cost; nothing is done."""
         parsed = await read_spec(request, self._doors.clock.now_ms())
-        tenant = principal_of(request).tenant
-        estimate = await self._doors.intake.estimate(tenant, parsed.spec, body_digest=parsed.body_digest)
+        principal = principal_of(request)
+        estimate = await self._doors.intake.estimate(
+            principal.tenant, parsed.spec, body_digest=parsed.body_digest, token_id=principal.token_id
+        )
         digest = mapping.spec_digest(parsed.spec)
         return reply(mapping.estimate(estimate, parsed.warnings, digest, self._doors.queries.stale))
 
@@ -197,8 +206,13 @@ class Workloads:
 
     async def retry(self, request: Request) -> Response:
         """Submit the spec of an ended workload again: a new workload that names the old one."""
+        principal = principal_of(request)
         outcome = await self._doors.intake.retry(
-            principal_of(request).tenant, workload_id_of(request), actor_of(request), idempotency_key(request)
+            principal.tenant,
+            workload_id_of(request),
+            actor_of(request),
+            idempotency_key(request),
+            principal.token_id,
         )
         if outcome is None:
             raise no_workload()
@@ -263,6 +277,7 @@ SUBMIT = Door(
     summary="Submit a workload.",
     scope=Scope.SUBMIT,
     repeat=Repeat.KEYED,
+    starts=True,
     asked=SubmitAsked,
     body_max=SPEC_BODY_MAX,
     status=201,
@@ -346,6 +361,7 @@ REDELIVER = Door(
     summary="Deliver what was computed and not delivered.",
     scope=Scope.SUBMIT,
     repeat=Repeat.SAME,
+    starts=True,
     reply=api.WorkloadView,
     refusals=(*ABSENT, problems.NOTHING_TO_DELIVER, problems.NOT_DELIVERED),
 )
@@ -355,6 +371,7 @@ RETRY = Door(
     summary="Submit an ended workload again, as a new one.",
     scope=Scope.SUBMIT,
     repeat=Repeat.KEYED,
+    starts=True,
     status=201,
     reply=api.WorkloadView,
     refusals=(*ABSENT, problems.NOT_FINAL, *KEYED),

@@ -6,13 +6,16 @@ from dataclasses import dataclass
 from placet.domain.account import Account, Advice, Answer, Question, Truth
 from placet.domain.failures import RetrySafety
 from placet.domain.records import Attempt, Event, EventKind, Record
-from placet.domain.states import ATTEMPT_LIVE, AttemptState, DeliveryState, WorkloadState
-from placet.domain.units import format_duration_ms, format_money
+from placet.domain.spec import Repeat
+from placet.domain.states import ATTEMPT_LIVE, AttemptState, DeliveryState, Desired, WorkloadState
+from placet.domain.units import format_duration_ms, format_instant, format_money
 from placet.stages import delivery, doubt, stopping
 
 # After this long without a positive sign, what was last seen is no longer taken for what is.
 FRESH_MS = 90_000
 CHECK_AGAIN_MS = 10_000
+# Longer than it takes to prove absence where a provider's card says how late a create may land.
+LONG_DOUBT_MS = 15 * 60_000
 
 _A = AttemptState
 _STARTED = frozenset({_A.RUNNING, _A.EXITED, _A.COLLECTED})
@@ -46,6 +49,15 @@ class _View:
         """Has the program of everything that is live ended, so that only its outputs are dealt with?"""
         return bool(self.live) and all(attempt.state is _A.EXITED for attempt in self.live)
 
+    @property
+    def vanished(self) -> tuple[Attempt, ...]:
+        """Attempts that are gone and had their permit: nobody saw what their programs came to."""
+        return tuple(
+            attempt
+            for attempt in self.record.attempts
+            if _may_have_run(attempt) and attempt.exited_ms is None and attempt.state in (_A.LOST, _A.STOPPED)
+        )
+
     def seqs(self, *kinds: EventKind, to_state: str | None = None) -> tuple[int, ...]:
         """The newest three events that bear on an answer."""
         found = [
@@ -76,12 +88,7 @@ def account(record: Record, events: Sequence[Event], *, now_ms: int) -> Account:
         _duplicates(view),
         _computed_not_delivered(view),
         view.answer(Question.ADVICE, Truth.YES, f"{advice}: {why}", _newest(view)),
-        view.answer(
-            Question.OWNER,
-            Truth.YES,
-            "Placet decides the final state; the provider only supplies evidence",
-            view.seqs(EventKind.RESULT, EventKind.MOVED),
-        ),
+        _owner(view),
     )
     return Account(
         workload_id=record.workload.id,
@@ -93,8 +100,31 @@ def account(record: Record, events: Sequence[Event], *, now_ms: int) -> Account:
     )
 
 
+def _may_have_run(attempt: Attempt) -> bool:
+    """Did it have its permit, or was it seen to run? A power cut may have taken back the one and not the other."""
+    return attempt.permit_ms is not None or attempt.started_ms is not None
+
+
 def _newest(view: _View) -> tuple[int, ...]:
     return (view.events[-1].seq,) if view.events else ()
+
+
+def _owner(view: _View) -> Answer:
+    """Always Placet; ``source`` is whose evidence decided it."""
+    question, workload, attempt = Question.OWNER, view.record.workload, view.attempt
+    events = view.seqs(EventKind.RESULT, EventKind.MOVED)
+    ours = "Placet decides the final state; the provider only supplies evidence"
+    if not workload.final:
+        return view.answer(question, Truth.YES, ours, events)
+    cause = None if workload.failure is None else workload.failure.cause
+    by_attempt = attempt is not None and (
+        cause is None or (attempt.failure is not None and attempt.failure.cause is cause)
+    )
+    if not by_attempt or attempt is None:
+        return view.answer(question, Truth.YES, f"{ours}; here Placet decided without one: {cause}", events)
+    what = f"exit code {attempt.exit_code}" if attempt.exit_code is not None else str(cause or attempt.state)
+    why = f"{ours}; here {attempt.provider} said of attempt {attempt.epoch}: {what}"
+    return view.answer(question, Truth.YES, why, events, attempt.provider)
 
 
 def _accepted(view: _View) -> Answer:
@@ -154,6 +184,9 @@ def _queued(view: _View) -> Answer:
     events = view.seqs(EventKind.MOVED, EventKind.WAITING, EventKind.ATTEMPT_MOVED)
     if workload.state in (WorkloadState.ACCEPTED, WorkloadState.WAITING):
         return view.answer(question, Truth.YES, f"with us: {workload.reason or 'next in line'}", events)
+    if view.given_up and not workload.final:
+        why = f"attempt {view.given_up[-1].epoch} was given up and is not proven gone"
+        return view.answer(question, Truth.UNKNOWN, why, view.seqs(EventKind.GIVEN_UP))
     if attempt is None or attempt.final or attempt.state in _SECURED:
         return view.answer(question, Truth.NO, f"the workload is {workload.state}", events)
     if attempt.absent_reads:
@@ -180,7 +213,7 @@ def _safe_to_retry(view: _View) -> Answer:
         return view.answer(question, Truth.NO, "Placet itself goes on with it", events)
     if view.given_up:
         why = f"attempt {view.given_up[-1].epoch} was given up and is not proven gone; it may still run"
-        return view.answer(question, Truth.NO, why, view.seqs(EventKind.GIVEN_UP))
+        return view.answer(question, Truth.UNKNOWN, why, view.seqs(EventKind.GIVEN_UP))
     return view.answer(question, Truth.YES, "every attempt is over, and what was lost is proven absent", events)
 
 
@@ -199,9 +232,11 @@ def _duplicates(view: _View) -> Answer:
         return view.answer(
             question, Truth.YES, f"the work is done; another run would cost about ${spent} again", events
         )
-    lost = [attempt for attempt in view.record.attempts if attempt.state is _A.LOST and attempt.permit_ms is not None]
-    if lost:
-        why = f"attempt {lost[-1].epoch} is gone, and what its program did before is not known"
+    workload = view.record.workload
+    if not workload.final and workload.desired is Desired.RUN:
+        return view.answer(question, Truth.YES, "Placet itself goes on with it; another would be a second one", events)
+    if view.vanished:
+        why = f"attempt {view.vanished[-1].epoch} is gone, and what its program did before is not known"
         return view.answer(question, Truth.UNKNOWN, why, events)
     return view.answer(question, Truth.NO, "nothing runs and nothing was computed", events)
 
@@ -210,7 +245,8 @@ def _computed_not_delivered(view: _View) -> Answer:
     question, workload = Question.COMPUTED_NOT_DELIVERED, view.record.workload
     events = view.seqs(EventKind.OUTPUTS, EventKind.MOVED)
     if not workload.compute_done:
-        truth = Truth.UNKNOWN if view.live and any(attempt.permit_ms for attempt in view.live) else Truth.NO
+        perhaps = view.vanished or any(_may_have_run(attempt) for attempt in view.live)
+        truth = Truth.UNKNOWN if perhaps else Truth.NO
         return view.answer(question, truth, "no proof of a finished computation yet", events)
     delivered = workload.delivery in (DeliveryState.COMPLETE, DeliveryState.NONE)
     if delivered and workload.final:
@@ -222,17 +258,15 @@ def _computed_not_delivered(view: _View) -> Answer:
 
 
 def _advice(view: _View) -> tuple[Advice, str]:
+    """The rows of the table in docs/account.md, from the top; the first that fits counts."""
     workload = view.record.workload
     if workload.state is WorkloadState.SUCCEEDED:
         return Advice.NOTHING, "it is done"
-    if delivery.kept(workload) and view.attempt is not None and view.attempt.released_ms is None:
-        return Advice.REDELIVER, "it was computed, and its outputs are kept where they are: `placet redeliver`"
+    if _kept(view):
+        until = f" until {format_instant(workload.wake_ms)}" if workload.wake_ms is not None else ""
+        return Advice.REDELIVER, f"it was computed, and what it wrote is kept where it is{until}: `placet redeliver`"
     if workload.final:
-        failure = workload.failure
-        if failure is not None and failure.meaning.retry is RetrySafety.POINTLESS:
-            return Advice.NOTHING, f"the same request would end the same way; {failure.meaning.fix}"
-        fix = failure.meaning.fix if failure is not None else "nothing speaks against it"
-        return Advice.RESUBMIT, f"nothing of it runs any more; {fix}"
+        return _advice_after_the_end(view)
     if workload.state is WorkloadState.WAITING:
         return Advice.WAIT, workload.reason or "it is next in line"
     stop = stopping.stop_of(view.record, view.now_ms)
@@ -241,7 +275,28 @@ def _advice(view: _View) -> tuple[Advice, str]:
         return Advice.WAIT, f"its stop is {stop.stage}{still}"
     if workload.reason.startswith(doubt.NOBODY):
         return Advice.RESOLVE, workload.reason
+    if any(doubt.in_doubt(attempt, view.now_ms - LONG_DOUBT_MS) for attempt in view.live):
+        return Advice.RESOLVE, "nobody can tell whether it runs, and waiting may not end that: `placet resolve`"
     return Advice.WAIT, _unclear(view) or f"it is {workload.state}"
+
+
+def _kept(view: _View) -> bool:
+    """Is what was not delivered kept for a while? An ended workload sleeps for as long, and then lets it go."""
+    workload, attempt = view.record.workload, view.attempt
+    sleeps = workload.wake_ms is not None and workload.wake_ms > view.now_ms
+    return sleeps and delivery.kept(workload) and attempt is not None and attempt.released_ms is None
+
+
+def _advice_after_the_end(view: _View) -> tuple[Advice, str]:
+    workload, failure = view.record.workload, view.record.workload.failure
+    if view.given_up:
+        return Advice.WAIT, f"attempt {view.given_up[-1].epoch} was given up, may still run, and is being looked for"
+    if failure is not None and failure.meaning.retry is RetrySafety.POINTLESS:
+        return Advice.NOTHING, f"the same request would end the same way; {failure.meaning.fix}"
+    if workload.spec.repeat is Repeat.AT_MOST_ONCE and any(_may_have_run(each) for each in view.record.attempts):
+        return Advice.NOTHING, "it may be started once, and was; whether a second start does harm only you know"
+    fix = failure.meaning.fix if failure is not None else "nothing speaks against it"
+    return Advice.RESUBMIT, f"nothing of it runs any more; {fix}"
 
 
 def _unclear(view: _View) -> str:

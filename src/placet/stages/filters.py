@@ -33,6 +33,7 @@ class Asked:
     ``within`` is what a policy left of the spec's bounds; ``spec`` is drawn so narrow already.
     ``exploration`` is the share of workloads that try what little is known of.
     ``quoted`` is what is left of the quote that it was submitted with.
+    ``budget_usd`` is what budgets leave for one more attempt.
     ``hypothetical`` takes what is only listed as if it were connected: for comparison, never for a dispatch.
     """
 
@@ -42,6 +43,7 @@ class Asked:
     excluded: tuple[str, ...] = ()
     spent_usd: Decimal = Decimal(0)
     quoted: Quoted | None = None
+    budget_usd: Decimal | None = None
     experience: Experience = NO_EXPERIENCE
     blocks: tuple[Block, ...] = ()
     hypothetical: bool = False
@@ -248,6 +250,20 @@ def _quote_reason(asked: Asked, offer: Offer) -> str:
     cost_usd = max(offer.price_usd_per_hour * hours, offer.minimum_charge_usd)
     left, bound = format_money(max(asked.quoted.left_usd, Decimal(0))), format_money(asked.quoted.bound_usd)
     return f"one more run may cost {format_money(cost_usd)}, of the quote of {bound} {left} is left"
+
+
+def _budget(asked: Asked, table: OfferTable) -> Bits | None:
+    """What costs nothing, and what is not real, is within any budget."""
+    if asked.budget_usd is None:
+        return None
+    worst = costs.worst_micro(asked.demand, table)
+    passed: Bits = (worst <= float(asked.budget_usd * 1_000_000)) | (worst == 0.0) | table.simulated
+    return passed
+
+
+def _budget_reason(asked: Asked, offer: Offer) -> str:
+    left = format_money(max(asked.budget_usd or Decimal(0), Decimal(0)))
+    return f"may cost {format_money(costs.worst_usd(asked.demand, offer))}, the budget leaves {left}"
 
 
 def _deadline(asked: Asked, table: OfferTable) -> Bits | None:
@@ -522,6 +538,7 @@ NEVER_FILTERS = (
 )
 NOT_NOW_FILTERS = (
     Filter(name="quote", fate=Fate.NOT_NOW, field="quote", passes=within_quote, reason=_quote_reason),
+    Filter(name="budget", fate=Fate.NOT_NOW, field="", passes=_budget, reason=_budget_reason),
     Filter(
         name="failed_here",
         fate=Fate.NOT_NOW,

@@ -30,8 +30,12 @@ REAPER = "reaper"
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """What may be deleted without being asked for: what no record tells of only if ``unknown``, and never at once."""
+    """What may be deleted without being asked for: what no record tells of only if ``unknown``, and never at once.
 
+    With ``nothing`` nothing is.
+    """
+
+    nothing: bool = False
     unknown: bool = False
     quarantine_ms: int = 600 * SECOND_MS
     sightings: int = 3
@@ -121,6 +125,8 @@ def _reason(handle: Handle, attempt: Attempt | None) -> OrphanReason | None:
 
 def _deletable(orphan: Orphan, listed: Listed, rules: Rules, now_ms: int) -> bool:
     match orphan.reason:
+        case _ if rules.nothing:
+            return False
         case OrphanReason.OVER:
             return True
         case OrphanReason.TWIN:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from placet.domain.allocations import Handle
 from placet.domain.states import AttemptState
-from placet.engine.rhythm import LOOK_AGAIN_MS, again_ms
+from placet.engine.rhythm import LOOK_AGAIN_MS, again_ms, moment_ms
 from tests.support.values import ATTEMPT, NOW_MS
 
 EVERY_MS = 10_000
@@ -30,3 +30,10 @@ def test_what_is_clear_is_looked_at_as_often_as_anything() -> None:
     seen = replace(ATTEMPT, state=AttemptState.RUNNING, handle=handle, observed_ms=NOW_MS)
     assert again_ms(seen, NOW_MS, EVERY_MS) == EVERY_MS
     assert again_ms(replace(seen, absent_since_ms=NOW_MS, absent_reads=1), NOW_MS, EVERY_MS) == LOOK_AGAIN_MS
+
+
+def test_a_limit_is_looked_at_when_it_comes_and_one_that_has_passed_less_and_less_often() -> None:
+    assert moment_ms(NOW_MS + 5000, NOW_MS, EVERY_MS) == NOW_MS + 5000
+    assert moment_ms(NOW_MS, NOW_MS, EVERY_MS) == NOW_MS + LOOK_AGAIN_MS
+    assert moment_ms(NOW_MS - 8000, NOW_MS, EVERY_MS) == NOW_MS + 2000
+    assert moment_ms(NOW_MS - 3_600_000, NOW_MS, EVERY_MS) == NOW_MS + EVERY_MS

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from placet.domain.failures import MEANINGS, Cause, Failure, Fault, RetrySafety
+from placet.domain.failures import MEANINGS, Cause, Failure, FailureClass, Fault, RetrySafety
 from placet.domain.records import Workload
 from placet.domain.spec import Constraints, Repeat, RetryPolicy
 from placet.stages.recovery import Again, GiveUp, recover
@@ -84,3 +84,24 @@ def test_every_cause_has_a_meaning_and_a_way_out(cause: Cause) -> None:
     meaning = MEANINGS[cause]
     assert meaning.fix
     assert meaning.fault in Fault
+
+
+@pytest.mark.parametrize("failure_class", list(FailureClass))
+def test_every_class_has_a_policy_and_what_is_tried_again_can_be_bounded_by_its_class(
+    failure_class: FailureClass,
+) -> None:
+    causes = [cause for cause in Cause if MEANINGS[cause].failure_class is failure_class]
+    assert causes, "a class that nothing belongs to"
+    policy = replace(SPEC.retry, attempts=9, infrastructure_attempts=9, by_class=((str(failure_class), 1),))
+    once = replace(WORKLOAD, spec=replace(SPEC, retry=policy), epoch=1)
+    often = replace(once, spec=replace(SPEC, retry=replace(policy, by_class=())))
+    for cause in causes:
+        failure = Failure(cause=cause, message="")
+        free = MEANINGS[cause].retry is not RetrySafety.POINTLESS and cause in (
+            Cause.NO_CAPACITY,
+            Cause.UNRESOLVED,
+            Cause.MOVED,
+        )
+        assert isinstance(recover(once, ATTEMPT, failure, now_ms=NOW_MS), Again) is free
+        pointless = MEANINGS[cause].retry is RetrySafety.POINTLESS
+        assert isinstance(recover(often, ATTEMPT, failure, now_ms=NOW_MS), GiveUp) is pointless

@@ -14,6 +14,7 @@ from placet.adapters.store.link import Database, Link
 from placet.adapters.store.readers import Readers
 from placet.adapters.store.schema import DEPLOYMENT
 from placet.adapters.store.writer import Writer
+from placet.domain.budgets import BUDGETS_MAX, Budget, Budgeted, Holder
 from placet.domain.decisions import Decision
 from placet.domain.lessons import Ended
 from placet.domain.orphans import Orphan
@@ -147,7 +148,26 @@ class SqlStore(HookRows):
 
         return await self._do(act, flush=True)
 
+    async def put_budget(self, budget: Budget) -> None:
+        row = codec.budget_columns(budget)
+        await self._do(lambda link: (link.run_all(link.sql.budget_put, [row]), ()), flush=True)
+
+    async def drop_budget(self, kind: Holder, holder: str) -> bool:
+        return await self._do(
+            lambda link: (link.run(link.sql.budget_drop, kind=kind.value, holder=holder) > 0, ()), flush=True
+        )
+
     # Reads
+
+    async def budgets(self, month: str) -> Sequence[Budgeted]:
+        rows = await self._readers.read(lambda link: link.rows(link.sql.budgets_all, month=month, limit=BUDGETS_MAX))
+        return [codec.budgeted_from(row, month) for row in rows]
+
+    async def budgets_of(self, month: str, tenant: str, token_id: str) -> Sequence[Budgeted]:
+        rows = await self._readers.read(
+            lambda link: link.rows(link.sql.budgets_of, month=month, tenant=tenant, token_id=token_id)
+        )
+        return [codec.budgeted_from(row, month) for row in rows]
 
     async def load(self, workload_ids: Sequence[str]) -> Sequence[Record]:
         if not workload_ids:

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias, TypeVar
 import msgspec
 
 from placet.domain.allocations import Handle, LogSeal, Usage
+from placet.domain.budgets import MICRO, Budget, Budgeted, Charge, Holder, Spending, micro
 from placet.domain.decisions import Decision
 from placet.domain.failures import Failure
 from placet.domain.lessons import Ended, GpuUse
@@ -114,6 +115,7 @@ def workload_birth(workload: Workload, spec_id: str) -> Params:
         "created_ms": workload.created_ms,
         "retry_of": workload.retry_of,
         "quoted_usd": None if workload.quoted_usd is None else str(workload.quoted_usd),
+        "token_id": workload.token_id or None,
     }
 
 
@@ -147,7 +149,7 @@ def workload_from(row: Row, spec: Spec) -> Workload:
     (
         id_, tenant, _, spec_digest, _, created_ms, retry_of, state, desired, revision, lease_owner, lease_epoch,
         wake_ms, state_since_ms, updated_ms, epoch, reason, wait_for, user_failures, infrastructure_failures,
-        excluded_offers, compute_done, delivery, failure, finished_ms, quoted_usd,
+        excluded_offers, compute_done, delivery, failure, finished_ms, quoted_usd, token_id,
     ) = row  # fmt: skip
     return Workload(
         id=text(id_),
@@ -173,6 +175,7 @@ def workload_from(row: Row, spec: Spec) -> Workload:
         failure=_failure.decode(text(failure)) if failure else None,
         retry_of=perhaps_text(retry_of),
         quoted_usd=None if quoted_usd is None else Decimal(text(quoted_usd)),
+        token_id=perhaps_text(token_id) or "",
         finished_ms=perhaps_number(finished_ms),
     )
 
@@ -473,3 +476,45 @@ def perhaps_text(value: Value) -> str | None:
 def perhaps_number(value: Value) -> int | None:
     assert value is None or isinstance(value, int)
     return value
+
+
+def charge_columns(charge: Charge) -> Params:
+    """What is added to one row of what is spent."""
+    return {
+        "of_kind": charge.kind.value,
+        "of_holder": charge.holder,
+        "of_period": charge.period,
+        "reserved_more": micro(charge.reserved_usd),
+        "spent_more": micro(charge.spent_usd),
+        "free": not charge.guarded,
+    }
+
+
+def budget_columns(budget: Budget) -> Params:
+    return {
+        "kind": budget.kind.value,
+        "holder": budget.holder,
+        "total_micro": None if budget.total_usd is None else micro(budget.total_usd),
+        "month_micro": None if budget.month_usd is None else micro(budget.month_usd),
+        "set_ms": budget.set_ms,
+        "set_by": budget.set_by,
+    }
+
+
+def budgeted_from(row: Row, month: str) -> Budgeted:
+    """A budget from its columns, followed by what is reserved and spent in all, then in the month."""
+    kind, holder, total_micro, month_micro, set_ms, set_by, *sums = row
+    reserved, spent, reserved_month, spent_month = (number(each or 0) * MICRO for each in sums)
+    return Budgeted(
+        budget=Budget(
+            kind=Holder(text(kind)),
+            holder=text(holder),
+            total_usd=None if total_micro is None else number(total_micro) * MICRO,
+            month_usd=None if month_micro is None else number(month_micro) * MICRO,
+            set_ms=number(set_ms),
+            set_by=text(set_by),
+        ),
+        month=month,
+        total=Spending(reserved_usd=reserved, spent_usd=spent),
+        this_month=Spending(reserved_usd=reserved_month, spent_usd=spent_month),
+    )

@@ -52,6 +52,7 @@ def move(transition: Transition) -> Move:
             decisions=[codec.decision_columns(decision) for decision in transition.decisions],
             artifacts=[codec.artifact_columns(artifact) for artifact in transition.artifacts],
             results=_result(transition),
+            charges=[codec.charge_columns(charge) for charge in transition.charges],
         )
     except ValueError as error:
         raise StoreError(f"{workload.id} has a text that cannot be kept: {error}") from error

@@ -167,6 +167,7 @@ class LoopWriter(Writer):
     def __init__(self, database: Database, changed: Listener) -> None:
         super().__init__(database, changed)
         self._waiting: list[Request] = []
+        self.writing = False
 
     def pause_s(self) -> float:
         """How long what is handed in waits for more to share its transaction."""
@@ -200,7 +201,11 @@ class LoopWriter(Writer):
     def _write_waiting(self) -> None:
         batch, self._waiting = self._waiting, []
         if batch:
-            fault, touched = self._transact([item for items, _ in batch for item in items])
+            self.writing = True
+            try:
+                fault, touched = self._transact([item for items, _ in batch for item in items])
+            finally:
+                self.writing = False
             self._resolve(batch, fault, touched)
 
 
@@ -211,6 +216,12 @@ class MemoryStore(SqlStore):
         self, database: MemoryDatabase, writer: Callable[[Database, Listener], LoopWriter] = LoopWriter
     ) -> None:
         super().__init__(database, readers=1, writer=writer)
+
+    def _changed_elsewhere(self, workload_ids: frozenset[str]) -> None:
+        """Of its own writes a server knows already, as with PostgreSQL."""
+        assert isinstance(self._writer, LoopWriter)
+        if not self._writer.writing:
+            super()._changed_elsewhere(workload_ids)
 
     def die(self, *, written: bool) -> None:
         """The server is gone; what it had handed in a moment ago may still be ``written``."""

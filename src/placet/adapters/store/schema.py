@@ -8,7 +8,7 @@ from sqlalchemy import Column, Connection, MetaData, PrimaryKeyConstraint, Strin
 from placet.adapters.store.tables import meta, metadata
 from placet.domain.errors import SchemaMismatch
 
-HEAD = "0007"
+HEAD = "0008"
 MIGRATIONS = Path(__file__).parent / "migrations"
 DEPLOYMENT = "deployment_id"
 

@@ -5,6 +5,7 @@ from functools import cached_property
 
 from sqlalchemy import (
     CTE,
+    BigInteger,
     Boolean,
     ColumnElement,
     Select,
@@ -12,9 +13,11 @@ from sqlalchemy import (
     Update,
     and_,
     bindparam,
+    case,
     delete,
     func,
     literal,
+    literal_column,
     not_,
     or_,
     select,
@@ -30,6 +33,7 @@ from placet.adapters.store.statement import inline
 from placet.adapters.store.tables import (
     artifacts,
     attempts,
+    budgets,
     decisions,
     events,
     intents,
@@ -38,11 +42,13 @@ from placet.adapters.store.tables import (
     orphans,
     results,
     specs,
+    spending,
     submission_keys,
     tokens,
     workers,
     workloads,
 )
+from placet.domain.budgets import Holder
 from placet.domain.records import WAITS_FOR_CAPACITY
 from placet.domain.states import ATTEMPT_FINAL, WORKLOAD_FINAL, IntentState, OrphanState, WorkloadState
 
@@ -419,6 +425,80 @@ class Statements(HookStatements):
             .values(revoked_ms=func.coalesce(t.revoked_ms, bindparam("now_ms", type_=t.revoked_ms.type)))
         )
         return self._compiled(revoked)
+
+    # Budgets
+
+    @cached_property
+    def spending_begin(self) -> Statement:
+        """The row of a holder and a period, empty, unless it is there."""
+        s = spending.c
+        named = {
+            s.kind: bindparam("of_kind", type_=Text()),
+            s.holder: bindparam("of_holder", type_=Text()),
+            s.period: bindparam("of_period", type_=Text()),
+            s.reserved_micro: literal_column("0"),
+            s.spent_micro: literal_column("0"),
+        }
+        return self._compiled(self._flavour.insert(spending).values(named).on_conflict_do_nothing())
+
+    @cached_property
+    def spending_add(self) -> Statement:
+        """Row count 0 means that it would be beyond the budget. Whoever adds to a row holds it until the commit."""
+        s, b = spending.c, budgets.c
+        reserved = bindparam("reserved_more", type_=BigInteger())
+        spent = bindparam("spent_more", type_=BigInteger())
+        most = case((s.period == literal_column("''"), b.total_micro), else_=b.month_micro)
+        held = s.reserved_micro + s.spent_micro + reserved + spent
+        over = select(b.kind).where(b.kind == s.kind, b.holder == s.holder, held > most).correlate(spending).exists()
+        added = (
+            update(spending)
+            .where(
+                s.kind == bindparam("of_kind", type_=Text()),
+                s.holder == bindparam("of_holder", type_=Text()),
+                s.period == bindparam("of_period", type_=Text()),
+                or_(bindparam("free", type_=Boolean()), not_(over)),
+            )
+            .values(reserved_micro=s.reserved_micro + reserved, spent_micro=s.spent_micro + spent)
+        )
+        return self._compiled(added)
+
+    @cached_property
+    def budget_put(self) -> Statement:
+        put = self._flavour.insert(budgets)
+        b = budgets.c
+        told = {column.name: put.excluded[column.name] for column in b if column.name not in ("kind", "holder")}
+        upsert = put.on_conflict_do_update(index_elements=[b.kind, b.holder], set_=told)
+        return self._compiled(upsert.inline(), [column.name for column in b])
+
+    @cached_property
+    def budget_drop(self) -> Statement:
+        b = budgets.c
+        return self._compiled(delete(budgets).where(b.kind == bindparam("kind"), b.holder == bindparam("holder")))
+
+    @cached_property
+    def budgets_all(self) -> Statement:
+        return self._compiled(self._budgets().limit(bindparam("limit")))
+
+    @cached_property
+    def budgets_of(self) -> Statement:
+        b = budgets.c
+        ours = or_(
+            and_(b.kind == inline(Holder.TENANT), b.holder == bindparam("tenant", type_=Text())),
+            and_(b.kind == inline(Holder.TOKEN), b.holder == bindparam("token_id", type_=Text())),
+        )
+        return self._compiled(self._budgets().where(ours))
+
+    def _budgets(self) -> Select[tuple[object, ...]]:
+        """The columns that ``codec.budgeted_from`` reads."""
+        b, total, month = budgets.c, spending.alias("total"), spending.alias("month")
+        found: Select[tuple[object, ...]] = select(
+            *b, total.c.reserved_micro, total.c.spent_micro, month.c.reserved_micro, month.c.spent_micro
+        )
+        joined = budgets
+        for part, period in ((total, literal_column("''")), (month, bindparam("month", type_=Text()))):
+            same = and_(part.c.kind == b.kind, part.c.holder == b.holder, part.c.period == period)
+            joined = joined.outerjoin(part, same)  # type: ignore[assignment]  # a join is a table too
+        return found.select_from(joined).order_by(b.kind, b.holder)
 
     # Orphans
 

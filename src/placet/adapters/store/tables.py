@@ -24,6 +24,7 @@ from sqlalchemy import (
     text,
 )
 
+from placet.domain.budgets import Holder
 from placet.domain.orphans import OrphanReason
 from placet.domain.records import WAITS_FOR_CAPACITY
 from placet.domain.states import (
@@ -119,6 +120,7 @@ workloads = Table(
     Column("failure", Text),
     Column("finished_ms", BigInteger),
     Column("quoted_usd", Text),
+    Column("token_id", Text),
     PrimaryKeyConstraint("id"),
     # What results refer to: a result exists only for a workload that is finished, and then that moment is fixed.
     UniqueConstraint("id", "finished_ms"),
@@ -355,6 +357,35 @@ orphans = Table(
     CheckConstraint("closed_ms IS NULL OR proof <> ''", name="proof"),
 )
 
+# Amounts here are whole millionths of a dollar, because they are added up and compared where they stand.
+budgets = Table(
+    "budgets",
+    metadata,
+    Column("kind", Text, nullable=False),
+    Column("holder", Text, nullable=False),
+    Column("total_micro", BigInteger),
+    Column("month_micro", BigInteger),
+    Column("set_ms", BigInteger, nullable=False),
+    Column("set_by", Text, nullable=False),
+    PrimaryKeyConstraint("kind", "holder"),
+    closed("kind", Holder),
+    CheckConstraint("total_micro IS NULL OR total_micro >= 0", name="total_micro"),
+    CheckConstraint("month_micro IS NULL OR month_micro >= 0", name="month_micro"),
+)
+
+# What attempts count against each holder, in all (no period) and by the month in which they began. Written with the
+# attempts themselves, also where nobody has set a budget: one that is set later counts what was before.
+spending = Table(
+    "spending",
+    metadata,
+    Column("kind", Text, nullable=False),
+    Column("holder", Text, nullable=False),
+    Column("period", Text, nullable=False),
+    Column("reserved_micro", BigInteger, nullable=False),
+    Column("spent_micro", BigInteger, nullable=False),
+    PrimaryKeyConstraint("kind", "holder", "period"),
+    closed("kind", Holder),
+)
 hooks = Table(
     "hooks",
     metadata,

@@ -1,7 +1,7 @@
 """Commands for what a workload hands back."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,6 +9,9 @@ from placet.cli.door import client, resolve
 from placet.cli.failures import Stop
 from placet.cli.output import Output
 from placet.contract.quantities import format_bytes
+
+if TYPE_CHECKING:
+    from placet.contract.api import WorkloadView
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="Id, unique beginning, name, or `last`.")]
 
@@ -23,6 +26,16 @@ def artifacts_ls(context: typer.Context, workload: Id) -> None:
     else:
         rows = [(one.path, one.name, one.epoch, format_bytes(one.size_bytes), one.sha256) for one in found]
         output.table(("Path", "Output", "Attempt", "Size", "SHA-256"), rows)
+
+
+def _nothing(workload: "WorkloadView") -> Stop:
+    """Why there is nothing to get, and what to do."""
+    what = f"{workload.id} has no delivered outputs"
+    if not workload.spec.get("outputs"):
+        return Stop("no_outputs", f"{what}: its spec declares none", "declare them in `outputs`, or run with --output")
+    if not workload.final:
+        return Stop("no_outputs", f"{what} yet: it is {workload.state}", f"placet wait {workload.id}")
+    return Stop("no_outputs", f"{what}: it is {workload.state}", f"placet account {workload.id} says what can be done")
 
 
 def artifacts_link(
@@ -66,6 +79,8 @@ def artifacts_get(
         workload_id = resolve(server, workload)
         found = server.artifacts(workload_id)
         wanted = [saving.chosen(found, path) for path in paths] if paths else saving.newest(found)
+        if not wanted:
+            raise _nothing(server.get(workload_id))
         saved = [(one, server.download(workload_id, one, saving.inside(output_folder, one.path))) for one in wanted]
     if output.json:
         output.document([{**one.model_dump(), "file": str(target)} for one, target in saved])

@@ -25,6 +25,8 @@ from placet.sdk.location import answers
 PYTHON_FLOOR = (3, 11)
 DISK_FLOOR_BYTES = 2 * 10**9
 PROBE_WITHIN_S = 5.0
+SQLITE = "sqlite:///"
+SQLITE_MAGIC = b"SQLite format 3\0"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,22 +58,24 @@ def doctor(context: typer.Context) -> int:
     return Exit.FAILED if any(finding.needed and finding.state == "missing" for finding in findings) else Exit.OK
 
 
-def _local(options: Options) -> tuple[Path, str]:
-    """The supervisor's folder, which settings may put elsewhere, and ``local.sandbox``.
+def _local(options: Options) -> tuple[Path, str, str]:
+    """The supervisor's folder, which settings may put elsewhere, ``local.sandbox``, and the database's URL.
 
     Wrong settings are told by the commands they stop.
     """
     try:
         settings = settings_for(options)
     except Stop:
-        return (options.data_dir or places.data_dir(os.environ)) / "local", "auto"
-    return settings.local_folder, settings.local.sandbox
+        data = options.data_dir or places.data_dir(os.environ)
+        return data / "local", "auto", f"{SQLITE}{data / 'placet.db'}"
+    return settings.local_folder, settings.local.sandbox, settings.database
 
 
-def examine(data: Path, local: Path, sandbox: str) -> Iterator[Finding]:
+def examine(data: Path, local: Path, sandbox: str, database: str) -> Iterator[Finding]:
     """All findings, the needed ones first."""
     yield _python()
     yield _data_folder(data)
+    yield _database(data, database)
     yield _disk(data)
     yield _uv()
     bubblewrap = _bubblewrap()
@@ -84,6 +88,7 @@ def examine(data: Path, local: Path, sandbox: str) -> Iterator[Finding]:
     yield _objects()
     yield _process("server", places.socket_path(data), "commands that need one start it in the background")
     yield _supervisor(local)
+    yield from _providers(data)
 
 
 def _python() -> Finding:
@@ -110,6 +115,34 @@ def _data_folder(data: Path) -> Finding:
         means = "others may read it, or it is not yours"
         return Finding(name=name, state="warning", found=str(data), means=means, fix=fix, needed=True)
     return Finding(name=name, state="ok", found=str(data), needed=True)
+
+
+def _database(data: Path, url: str) -> Finding:
+    """Is the file with the records there, wherever something was recorded?"""
+    name = "database"
+    if not url.startswith(SQLITE):
+        return Finding(name=name, state="ok", found=f"{url.partition('://')[0]}, which the server looks after")
+    file = Path(url.removeprefix(SQLITE))
+    serves = answers(places.socket_path(data))
+    try:
+        with file.open("rb") as opened:
+            begins = opened.read(len(SQLITE_MAGIC))
+    except FileNotFoundError:
+        if not serves and not places.token_path(data).exists():
+            return Finding(name=name, state="ok", found=f"{file} (made at the first use)")
+        means = "it was deleted or moved: what was accepted is not known any more, and what still runs is an orphan"
+        fix = f"put {file} back from a backup; a new one is made at the next start (`placet orphans` then)"
+        if serves:
+            means = "a server works on a file that was deleted or moved: what it records is gone when it ends"
+            fix = f"let its work end, end it, then put {file} back from a backup"
+        return Finding(name=name, state="missing", found=str(file), means=means, fix=fix, needed=True)
+    except OSError as error:
+        return Finding(name=name, state="missing", found=str(file), means=f"it cannot be read: {error.strerror}",
+                       fix="make it a file of your own", needed=True)  # fmt: skip
+    if begins and begins != SQLITE_MAGIC:
+        return Finding(name=name, state="missing", found=str(file), means="it is no SQLite database",
+                       fix=f"put {file} back from a backup", needed=True)  # fmt: skip
+    return Finding(name=name, state="ok", found=f"{file}, {file.stat().st_size / 10**6:.1f} MB", needed=True)
 
 
 def _disk(data: Path) -> Finding:
@@ -257,6 +290,33 @@ def _supervisor(local: Path) -> Finding:
         means="it is of another version of Placet, and goes on while it has something to watch",
         fix="let its attempts end; after a while of nothing to do it leaves, and the next one is of this version",
     )
+
+
+def _providers(data: Path) -> Iterator[Finding]:
+    """What the providers of the server promise and lack, by their contract cards."""
+    from placet.cli.commands.promises import lacks, told
+    from placet.sdk.client import Client
+    from placet.sdk.errors import ClientError
+
+    if not answers(places.socket_path(data)):
+        yield Finding(name="providers", state="off", found="known to a running server; `placet provider ls` starts one")
+        return
+    try:
+        with Client(data_dir=data, start=False) as server:
+            found = server.providers()
+    except ClientError as error:
+        yield Finding(name="providers", state="warning", found=str(error), means="their contract cards cannot be read",
+                      fix=error.fix)  # fmt: skip
+        return
+    for one in found:
+        missing = tuple(lacks(one.card))
+        yield Finding(
+            name=f"provider {one.name}",
+            state="warning" if missing else "ok",
+            found=told(one),
+            means="; ".join(missing),
+            fix=f"`placet provider show {one.name}` has its whole card" if missing else "",
+        )
 
 
 def _process(name: str, path: Path, otherwise: str) -> Finding:

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from placet.cli.commands.budgets import amount
 from placet.cli.door import client
 from placet.cli.exits import Exit
 from placet.cli.failures import Stop
@@ -23,6 +24,7 @@ def server(
     port: Annotated[int | None, typer.Option(min=0, max=65_535, help="TCP port; default server.port.")] = None,
     socket_only: Annotated[bool, typer.Option("--socket-only", help="Only on the data folder's unix socket.")] = False,
     until_idle: Annotated[bool, typer.Option("--until-idle", help="End when there is nothing left to do.")] = False,
+    act: Annotated[bool, typer.Option("--act", help="End observing, which a restored database begins with.")] = False,
 ) -> int:
     """Run a server: accept workloads and see them through. Stop it with Ctrl-C or SIGTERM; what runs goes on."""
     options: Options = context.obj
@@ -33,6 +35,11 @@ def server(
     def ready(address: str | None) -> None:
         where = f"{address} and " if address else ""
         note(f"placet: serving {shown(settings.data_dir)} on {where}its socket")
+        if app.observes(settings):
+            note("placet: it only observes: nothing is started, stopped or deleted until `placet server --act`")
+
+    if act:
+        app.end_observing(settings)
 
     try:
         app.run_server(settings, app.Serving(socket_only=socket_only, until_idle=until_idle, ready=ready))
@@ -63,12 +70,20 @@ def token_create(
     name: Annotated[str, typer.Argument(help="What it is for.")],
     scope: Annotated[list[Scope] | None, typer.Option(help="What it may do; may be repeated.")] = None,
     expires_days: Annotated[float | None, typer.Option(min=0.0001, help="Its life; without it, until revoked.")] = None,
+    budget: Annotated[str | None, typer.Option(help="The most that it may spend in all, in US dollars.")] = None,
+    budget_month: Annotated[str | None, typer.Option(help="The most per calendar month (UTC).")] = None,
 ) -> None:
     """Make a token. It is shown once and kept nowhere."""
     output = Output(context.obj)
     life_s = None if expires_days is None else round(expires_days * DAY_S)
     with client(context.obj) as found:
-        issued = found.create_token(name, [one.value for one in scope or DEFAULT_SCOPES], expires_in_s=life_s)
+        issued = found.create_token(
+            name,
+            [one.value for one in scope or DEFAULT_SCOPES],
+            expires_in_s=life_s,
+            budget_usd=amount(budget, "--budget"),
+            month_budget_usd=amount(budget_month, "--budget-month"),
+        )
     if output.json:
         output.document(issued.model_dump())
     else:

@@ -76,7 +76,9 @@ def _text(file: str) -> bytes:
         if sys.stdin.isatty():
             note("reading the spec from the terminal; end with Ctrl-D")
         return sys.stdin.buffer.read()
-    return Path(file).read_bytes()
+    from placet.sdk.specs import read_document
+
+    return read_document(Path(file))
 
 
 def _problems(text: bytes) -> tuple[tuple[ProblemView, ...], tuple[ProblemView, ...]]:

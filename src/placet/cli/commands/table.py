@@ -6,8 +6,10 @@ from typing import Any
 
 from placet.cli.commands import (
     artifacts,
+    budgets,
     calibrating,
     changing,
+    copying,
     doctor,
     estimating,
     explaining,
@@ -73,6 +75,8 @@ COMMANDS = (
     Command("server", operating.server, OPERATE),
     Command("doctor", doctor.doctor, OPERATE),
     Command("migrate", operating.migrate, OPERATE),
+    Command("backup", copying.backup, OPERATE),
+    Command("restore", copying.restore, OPERATE),
     Command("orphans", orphans.orphans, OPERATE),
 )
 GROUPS = (
@@ -94,6 +98,16 @@ GROUPS = (
             Command("ls", providers.provider_ls),
             Command("show", providers.provider_show),
             Command("test", trying.provider_test),
+        ),
+    ),
+    Group(
+        "budget",
+        "What tenants and tokens may spend.",
+        OPERATE,
+        (
+            Command("set", budgets.budget_set),
+            Command("ls", budgets.budget_ls),
+            Command("rm", budgets.budget_rm),
         ),
     ),
     Group(

@@ -22,8 +22,9 @@ from placet.domain.records import (
 )
 from placet.domain.states import AttemptState, Desired, IntentState, IntentVerb, OrphanState, WorkloadState
 from placet.ports.store import Store, Submission
+from placet.testing.conformance.store_budgets import BudgetContract
 from placet.testing.conformance.store_hooks import HooksContract
-from placet.testing.conformance.store_ownership import Opener, OwnershipContract
+from placet.testing.conformance.store_ownership import Opener
 from placet.testing.conformance.store_values import (
     NOW_MS,
     TENANT,
@@ -48,7 +49,7 @@ from placet.testing.conformance.store_values import (
 W = WorkloadState
 
 
-class StoreContract(HooksContract, OwnershipContract):
+class StoreContract(HooksContract, BudgetContract):
     """Each test has a database of its own; ``store`` is open on it, ``opener`` opens another one."""
 
     # Acceptance
@@ -152,6 +153,7 @@ class StoreContract(HooksContract, OwnershipContract):
             spec=workload.spec,
             retry_of=None,
             quoted_usd=None,
+            token_id="",
             state=W.WAITING,
             revision=workload.revision + 1,
             updated_ms=NOW_MS + 5,

@@ -206,6 +206,7 @@ def rich_decision(workload: Workload) -> Decision:
         excluded=("b",),
         spent_usd=Decimal("0.25"),
         quoted=Quoted(bound_usd=Decimal("4.33"), left_usd=Decimal("4.08"), done_s=60.0),
+        budget_usd=Decimal("-0.5"),
         known=(Known(level=Level.PLACE, group="here\n\nL4\non_demand", tally=tally),),
         blocks=(Block(streak=streak, until_ms=NOW_MS + 1),),
         exploration=0.05,
@@ -247,6 +248,7 @@ def rich_workload(number: int) -> Workload:
         failure=Failure(cause=Cause.EXIT_CODE, message="exit 3", exit_code=3, signal=None),
         retry_of="wl_before",
         quoted_usd=Decimal("4.330001"),
+        token_id="t1",  # noqa: S106 - a public id
     )
 
 

@@ -152,21 +152,21 @@ class Adapter:
         if self._faults.hit("late_create"):
             bound_s = self.card.late_create_s or LATE_WITHOUT_BOUND_S
             delay_s = self._faults.between("late_create", min(CALL_LIMIT_S, bound_s), bound_s)
-            self._cloud.loop.call_later(delay_s, self._land_late, launch)
+            self._cloud.land(delay_s, launch, self._landed_late)
             return await self._unheard()
         refused = self._refused()
         if refused is not None:
             return await self._answered(refused)
-        landed = self._cloud.loop.create_future()
-        self._cloud.loop.call_later(self._latency_s(), lambda: landed.set_result(self._cloud.create(launch)))
+        landed: asyncio.Future[Machine] = self._cloud.loop.create_future()
+        self._cloud.land(self._latency_s(), launch, landed.set_result)
         machine = await asyncio.shield(landed)
         if self._faults.hit("lost_reply"):
             return await self._unheard()
         return await self._answered(machine.handle)
 
-    def _land_late(self, launch: Launch) -> None:
+    def _landed_late(self, machine: Machine) -> None:
+        del machine
         self._trace.meet("create lands after it was given up")
-        self._cloud.create(launch)
 
     def _refused(self) -> ProviderError | None:
         if self._cloud.slots_left == 0 or self._faults.hit("no_capacity"):

@@ -111,6 +111,9 @@ class Watcher(Protocol):
     def code_started(self, machine: Machine) -> None:
         """The user's program begins to run in it."""
 
+    def ended(self, machine: Machine) -> None:
+        """Nothing runs in it any more."""
+
     def deleted(self, machine: Machine, asked: bool) -> None:
         """It is no more; ``asked`` when we did it."""
 
@@ -124,6 +127,7 @@ class Cloud:
         self.machines: dict[str, Machine] = {}
         self.listeners: list[Listener] = []
         self.watcher: Watcher | None = None
+        self.landing = 0  # creates that are on their way
         self.room_changed: Callable[[], None] = lambda: None
         # A machine's life is its own, whichever server's call began it.
         self._outside = copy_context()
@@ -156,6 +160,16 @@ class Cloud:
         return max(self._options.slots - sum(1 for machine in self.machines.values() if machine.live), 0)
 
     # What can be done to it
+
+    def land(self, delay_s: float, launch: Launch, landed: Callable[[Machine], None]) -> None:
+        """A create arrives after this time, whatever becomes of its sender."""
+
+        def arrive() -> None:
+            self.landing -= 1
+            landed(self.create(launch))
+
+        self.landing += 1
+        self.loop.call_later(delay_s, arrive)
 
     def create(self, launch: Launch) -> Machine:
         """The create takes effect; where names are unique, once."""
@@ -336,6 +350,8 @@ class Cloud:
             logs=(LogSeal(stream="stdout", bytes_total=len(LOG), bytes_kept=len(LOG)),) if machine.starts else (),
         )
         self.trace.tell(f"{machine.native_id} ended: {cause or 'well'}")
+        if self.watcher is not None:
+            self.watcher.ended(machine)
         self._report(machine)
         self.room_changed()
         if self.card.forgets_after_s is not None:

@@ -1,16 +1,17 @@
 """What must never be, checked against what really happened; and what must be in the end. It changes nothing."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from decimal import Decimal
 
 from placet.adapters.store.memory import MemoryDatabase
-from placet.domain.account import Account, Question, Truth
+from placet.domain.account import Account
 from placet.domain.allocations import Launch
 from placet.domain.failures import Cause
 from placet.domain.records import Record, Workload
 from placet.domain.spec import Repeat
 from placet.domain.states import AttemptState, IntentState, WorkloadState
+from placet.testing.world.answers import Answers
 from placet.testing.world.cloud import Cloud, Machine
 from placet.testing.world.faults import Faults
 from placet.testing.world.keeping import Kept
@@ -22,8 +23,6 @@ from placet.testing.world.trace import Trace
 SEND_WITHIN_S = 5.0
 # So long what could not be delivered is kept: the world has set it, less what clocks differ.
 KEPT_S = 290.0
-# What has just changed at the provider nobody can know yet.
-NEWS_S = 150.0
 # Where our servers die or stand still, an expensive run is stopped that much later at most.
 HOLDS_UP = frozenset(
     {"crash", "pause", "held_write", "power_cut", "store_busy", "store_unknown", "store_full", "store_slow", "dark"}
@@ -52,7 +51,14 @@ class Oracle:
         self._results: dict[str, str] = {}
         self._stop_asked: set[str] = set()
         self._refused: set[str] = set()
-        self._cut_s = float("-inf")
+        self._answers = Answers(
+            cloud=cloud,
+            database=database,
+            kept=kept,
+            stale=self._stale,
+            kept_over=self._kept_over,
+            trace=cloud.trace,
+        )
         self._ended_s: dict[str, float] = {}
 
     # What happens at the provider
@@ -83,8 +89,17 @@ class Oracle:
         opened_s = self._opened_s.get((launch.tag.workload_id, launch.tag.epoch))
         return opened_s is None or self._sent_s.get(launch.key, 0.0) - opened_s > SEND_WITHIN_S
 
+    def _kept_over(self, workload_id: str) -> bool:
+        """Has what was computed and not delivered been kept for as long as it must be?"""
+        forgotten_s = self._cloud.card.forgets_after_s
+        least_s = KEPT_S if forgotten_s is None else min(KEPT_S, forgotten_s)
+        ends = (machine.ended_s for machine in self._cloud.of(workload_id) if machine.ended_s is not None)
+        since_s = min(self._ended_s.get(workload_id, float("inf")), *ends, float("inf"))
+        return self._cloud.loop.time() - since_s > least_s
+
     def landed(self, machine: Machine) -> None:
         """An allocation exists."""
+        self._answers.ask([machine.workload_id])
         if self._newest[machine.workload_id] > machine.epoch:
             self.trace.meet("a create lands after the next epoch was opened")
             if not self._stale(machine.launch):
@@ -95,6 +110,8 @@ class Oracle:
     def code_started(self, machine: Machine) -> None:
         """The user's program runs."""
         workload_id = machine.workload_id
+        self._answers.code_started(machine)
+        self._answers.ask([workload_id])
         others = [other for other in self._cloud.of(workload_id) if other is not machine and other.code_s is not None]
         if others:
             self.trace.violate("I4", f"{machine.key} runs in {machine.native_id} and {others[0].native_id} at once")
@@ -108,6 +125,7 @@ class Oracle:
 
     def deleted(self, machine: Machine, asked: bool) -> None:
         """An allocation is no more."""
+        self._answers.ask([machine.workload_id])
         if asked and machine.native_id in self._refused:
             self.trace.meet("a release is refused, then accepted")
 
@@ -144,6 +162,15 @@ class Oracle:
             if state in _FINAL and (before is None or before[0] not in _FINAL):
                 self._ended_s[workload_id] = self._cloud.loop.time()
                 self._judge(self._database.records([workload_id])[0])
+            self._answers.ask([workload_id])
+
+    def ended(self, machine: Machine) -> None:
+        """Nothing runs in an allocation any more."""
+        self._answers.ask([machine.workload_id])
+
+    def look(self) -> None:
+        """Nothing has happened for a while: what was seen grows old."""
+        self._answers.ask(self._states)
 
     def _fenced(self, workload_ids: Iterable[str]) -> None:
         """Whoever has lost its lease, or read an older row, changes nothing: neither number ever goes back."""
@@ -159,8 +186,8 @@ class Oracle:
     def power_came_back(self) -> None:
         """What was acknowledged, and what had effects, must have survived."""
         self.trace.meet("the power was cut")
-        self._cut_s = self._cloud.loop.time()
         found = self._database.states(self._states)
+        self._answers.power_came_back(found)
         for workload_id in sorted(self._wishes):
             if workload_id not in found:
                 self.trace.violate("I1", f"{workload_id} was acknowledged and is lost")
@@ -236,57 +263,26 @@ class Oracle:
 
     def account(self, workload_id: str, account: Account) -> None:
         """Somebody asked for the nine answers: none may be contradicted by what is."""
-        told = {answer.question: answer.answer for answer in account.answers}
-        machines = self._cloud.of(workload_id)
-        record = self._database.records([workload_id])[0]
-        for wrong, question in self._contradictions(told, machines, record):
-            self.trace.violate("I17", f"{question} is {told[question]} for {workload_id}, and {wrong}")
-
-    def _contradictions(
-        self, told: dict[Question, Truth], machines: list[Machine], record: Record
-    ) -> Iterable[tuple[str, Question]]:
-        workload = record.workload
-        running = [machine for machine in machines if machine.code_s is not None]
-        started = [machine for machine in machines if machine.starts]
-        computed = [machine for machine in machines if machine.computed]
-        current = [machine for machine in machines if machine.epoch == workload.epoch]
-        wanted = [machine for machine in current if machine.live and self._old(machine.landed_s)]
-        held = [machine for machine in current if machine.live or not self._old(_over_s(machine))]
-        if told[Question.SAFE_TO_RETRY] is Truth.YES and running:
-            yield "it runs", Question.SAFE_TO_RETRY
-        if told[Question.RETRY_DUPLICATES] is Truth.NO and running:
-            yield "it runs", Question.RETRY_DUPLICATES
-        # A grant that a power cut undid is known again at the first look after it.
-        if told[Question.STARTED] is Truth.NO and started and self._old(self._cut_s):
-            yield "it was started", Question.STARTED
-        if told[Question.STARTED] is Truth.YES and not started:
-            yield "it never was", Question.STARTED
-        if told[Question.COMPUTED_NOT_DELIVERED] is Truth.YES and not computed:
-            yield "nothing ended well", Question.COMPUTED_NOT_DELIVERED
-        if told[Question.CAPACITY_SECURED] is Truth.NO and wanted and not self._stale(wanted[0].launch):
-            yield f"{wanted[0].native_id} is there", Question.CAPACITY_SECURED
-        # Once it has computed, the answer tells of what was.
-        over = workload.final or workload.compute_done
-        if told[Question.CAPACITY_SECURED] is Truth.YES and not over and not held:
-            yield "nothing is there", Question.CAPACITY_SECURED
-
-    def _old(self, at_s: float) -> bool:
-        return self._cloud.loop.time() - at_s > NEWS_S
+        for record in self._database.records([workload_id]):
+            self._answers.judge(record, account)
 
     # The end
 
-    def quiet(self) -> bool:
-        """Is there nothing left to do?"""
-        if any(machine.deleted_s is None for machine in self._cloud.machines.values()):
+    def quiet(self, waiting: Collection[str]) -> bool:
+        """Is there nothing left to do? ``waiting`` are the wishes whose clients have not yet heard of an end."""
+        if self._cloud.landing or any(machine.deleted_s is None for machine in self._cloud.machines.values()):
             return False
-        records = self._database.records(sorted(self._states))
-        return all(self._rests(record) for record in records)
-
-    def _rests(self, record: Record) -> bool:
-        over = record.workload.final and record.workload.wake_ms is None
-        return over or (
-            self._waits_by_card(record) and self._cloud.loop.time() - self.trace.told_s > LATE_WITHOUT_BOUND_S
-        )
+        ids = {wish.name: workload_id for workload_id, wish in self._wishes.items()}
+        if not ids.keys() >= set(waiting):
+            return False
+        never = set()
+        for record in self._database.records(sorted(self._states)):
+            if self._waits_by_card(record):
+                never.add(record.workload.id)
+            elif not record.workload.final or record.workload.wake_ms is not None:
+                return False
+        told_lately = self._cloud.loop.time() - self.trace.told_s <= LATE_WITHOUT_BOUND_S
+        return not (never and told_lately) and all(ids[name] in never for name in waiting)
 
     def end(self) -> None:
         """The world ends: everything must have come to its end before it."""
@@ -333,7 +329,3 @@ class Oracle:
 
 
 _FINAL = frozenset(state for state in WorkloadState if state.final)
-
-
-def _over_s(machine: Machine) -> float:
-    return min(each for each in (machine.ended_s, machine.deleted_s, float("inf")) if each is not None)

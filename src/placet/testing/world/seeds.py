@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 
+from placet.testing.world.answers import rare
 from placet.testing.world.options import Options, draw
 from placet.testing.world.simulate import Report, simulate
 
@@ -21,6 +22,7 @@ class Tally:
     failing: list[Report] = field(default_factory=list)
     injected: Counter[str] = field(default_factory=Counter)
     met: Counter[str] = field(default_factory=Counter)
+    answered: Counter[str] = field(default_factory=Counter)
     events: int = 0
     virtual_s: float = 0.0
     took_s: float = 0.0
@@ -30,6 +32,7 @@ class Tally:
         self.seeds += 1
         self.injected += report.injected
         self.met.update(report.met.keys())
+        self.answered += report.answered
         self.events += report.events
         self.virtual_s += report.virtual_s
         if report.violations:
@@ -44,6 +47,8 @@ class Tally:
         yield "situations, in so many of 1,000 seeds: " + _counts(
             Counter({name: round(1000 * count / max(self.seeds, 1)) for name, count in self.met.items()})
         )
+        yield "answers of the account: " + _counts(self.answered)
+        yield from (f"too rare: {told}" for told in rare(self.met, self.seeds))
         yield f"{len(self.failing)} seeds violate something"
 
 

@@ -143,6 +143,7 @@ class Server:
                 offers=market,
                 check=_nothing,
                 owner=reconciler,
+                budgets=reconciler.allowances.fresh,
             )
         )
         queries = Queries(

@@ -1,6 +1,7 @@
 """One seed, lived through: faults, then calm, then judgement."""
 
 import asyncio
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -36,6 +37,7 @@ class Report:
     lines: tuple[str, ...]
     injected: Counter[str] = field(default_factory=Counter)
     met: Counter[str] = field(default_factory=Counter)
+    answered: Counter[str] = field(default_factory=Counter)
     events: int = 0
     virtual_s: float = 0.0
     took_s: float = 0.0
@@ -88,6 +90,7 @@ def simulate(options: Options) -> Report:
         lines=tuple(world.trace.lines),
         injected=world.trace.injected,
         met=world.trace.met,
+        answered=world.trace.answered,
         events=world.trace.events,
         virtual_s=world.loop.time(),
         took_s=time.process_time() - begun_s,
@@ -101,16 +104,17 @@ async def _live(world: World) -> None:
     world.disk.power_cut = lambda: _cut_power(world, servers)
     lives = [loop.create_task(server.run()) for server in servers]
     clients = [loop.create_task(Client(world=world, servers=servers, wish=wish).run()) for wish in options.wishes]
-    await asyncio.sleep(options.faults_s)
+    await _with_faults(world, clients)
     world.faults.on = False
     world.trace.tell("calm")
     until_s = loop.time() + CALM_S
     while loop.time() < until_s and world.trace.events < EVENTS_MAX:
-        if all(client.done() for client in clients) and world.oracle.quiet():
+        if _quiet(world, clients):
             break
         if loop.time() - world.trace.told_s > NOTHING_S:
             break
         await asyncio.sleep(LOOK_S)
+        world.oracle.look()
     for client in clients:
         if client.done() and client.exception() is not None:
             world.trace.violate("fault", f"a request ended by {client.exception()!r}")
@@ -120,6 +124,20 @@ async def _live(world: World) -> None:
     for life in lives:
         if life.done():
             world.trace.violate("fault", f"a server was not started again: {life.exception()!r}")
+
+
+async def _with_faults(world: World, clients: list["asyncio.Task[None]"]) -> None:
+    """The faults go on for as long as was drawn; when all is over before, there is nothing left for them to hurt."""
+    for _ in range(math.ceil(world.options.faults_s / LOOK_S)):
+        await asyncio.sleep(min(LOOK_S, world.options.faults_s - world.loop.time()))
+        if _quiet(world, clients):
+            return
+
+
+def _quiet(world: World, clients: list["asyncio.Task[None]"]) -> bool:
+    """Has everything happened that ever will, faults or not?"""
+    asked = zip(world.options.wishes, clients, strict=True)
+    return world.oracle.quiet([wish.name for wish, client in asked if not client.done()])
 
 
 def _cut_power(world: World, servers: list[Server]) -> None:

@@ -29,6 +29,7 @@ class Trace:
         self.told_s = 0.0
         self.injected: Counter[str] = Counter()
         self.met: Counter[str] = Counter()
+        self.answered: Counter[str] = Counter()
         self.violations: list[Violation] = []
 
     def tell(self, text: str) -> None:
