@@ -91,6 +91,10 @@ async def test_one_file_of_each_folder(site: Site, tmp_path: Path) -> None:
     found = await site.read_each(tmp_path, "status.json")
     assert {name: data.strip() for name, data in found.items()} == {"a": b'{"a":1}', "b-1": b'{"b":"two words"}'}
     assert await site.read_each(tmp_path / "none", "status.json") == {}
+    (tmp_path / "a" / "stop.json").write_bytes(b"{}\n")
+    some = await site.read_some(tmp_path / "a", ("stop.json", "none.json", "status.json"))
+    assert {name: data.strip() for name, data in some.items()} == {"stop.json": b"{}", "status.json": b'{"a":1}'}
+    assert await site.read_some(tmp_path / "none", ("stop.json",)) == {}
 
 
 async def test_files_and_folders_are_brought_and_removed(site: Site, tmp_path: Path) -> None:

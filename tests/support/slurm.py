@@ -318,7 +318,8 @@ class SlurmWorld:
     ssh: str = ""
     opened: list[SlurmProvider] = field(default_factory=list)
 
-    async def connect(self, listener: Listener) -> SlurmProvider:
+    def make(self) -> SlurmProvider:
+        """A provider that is not open."""
         options = SlurmOptions(
             shared=self.shared,
             poll_s=1.0,
@@ -334,7 +335,10 @@ class SlurmWorld:
         if self.ssh:
             spoken = spoken_environment({"SLURM_CONF": str(self.cluster.conf)})
             site = SshSite("cluster", spoken, dict(os.environ), program=self.ssh)
-        provider = SlurmProvider(options, SystemClock(), site)
+        return SlurmProvider(options, SystemClock(), site)
+
+    async def connect(self, listener: Listener) -> SlurmProvider:
+        provider = self.make()
         listener.provider = provider
         await provider.open(listener.hints)
         self.opened.append(provider)

@@ -12,6 +12,9 @@ from placet.adapters.providers.slurm.ssh import SshSite
 from placet.domain.units import GB
 from placet.ports.ambient import Clock
 
+# A look at another machine costs a command there.
+WATCH_S, WATCH_BY_SSH_S = 0.5, 3.0
+
 
 def slurm_provider(section: SlurmSettings, allowed_hosts: tuple[str, ...], clock: Clock) -> SlurmProvider:
     """``allowed_hosts``: private hosts from which inputs may be fetched."""
@@ -56,6 +59,7 @@ def options_of(section: SlurmSettings, allowed_hosts: tuple[str, ...]) -> SlurmO
         permit_within_s=section.permit_seconds,
         poll_s=section.poll_seconds,
         settle_s=section.settle_seconds,
+        watch_s=WATCH_BY_SSH_S if section.ssh else WATCH_S,
         heartbeat_s=section.heartbeat_seconds,
         log_bytes=section.log_limit,
         output_bytes=section.output_limit,

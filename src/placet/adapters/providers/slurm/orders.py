@@ -16,6 +16,7 @@ from placet.adapters.providers.slurm.offers import Row
 from placet.adapters.providers.slurm.options import SlurmOptions
 from placet.domain.allocations import Launch
 from placet.domain.errors import InvalidRequest
+from placet.runner.portable import bootstrap
 
 MIB = 1024 * 1024
 MINUTE_S = 60
@@ -114,9 +115,19 @@ def order_document(launch: Launch, options: SlurmOptions, places: Places, host_g
     )
 
 
-def secrets_document(launch: Launch) -> bytes | None:
-    """Read once by the runner and deleted; ``None`` when there are none."""
-    return _encoded(dict(launch.secrets)) if launch.secrets else None
+def secrets_document(launch: Launch) -> bytes:
+    """Read once by the runner and deleted."""
+    return _encoded(dict(launch.secrets))
+
+
+def plain_secrets(launch: Launch) -> bytes:
+    """The same for a node without Python."""
+    return "\n".join([*bootstrap.exports(dict(launch.secrets)), ""]).encode()
+
+
+def plain_order(order: bytes) -> bytes:
+    """What of an order a node without Python needs."""
+    return bootstrap.plain(json.loads(order)).encode()
 
 
 def to_bring(launch: Launch, options: SlurmOptions) -> list[tuple[str, Path]]:

@@ -60,6 +60,9 @@ class Site(Protocol):
     async def is_file(self, path: Path) -> bool:
         """Whether a file is there."""
 
+    async def read_some(self, folder: Path, names: Sequence[str]) -> Mapping[str, bytes]:
+        """What is in those of these files that are there; each is one line."""
+
     async def read_each(self, folder: Path, name: str) -> Mapping[str, bytes]:
         """What is in the file of that name in each folder directly below."""
 
@@ -100,6 +103,9 @@ class HereSite:
 
     async def is_file(self, path: Path) -> bool:
         return await asyncio.to_thread(path.is_file)
+
+    async def read_some(self, folder: Path, names: Sequence[str]) -> Mapping[str, bytes]:
+        return await asyncio.to_thread(_read_some, folder, names)
 
     async def read_each(self, folder: Path, name: str) -> Mapping[str, bytes]:
         return await asyncio.to_thread(_read_each, folder, name)
@@ -224,6 +230,11 @@ def _read(path: Path) -> bytes | None:
         return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
+
+
+def _read_some(folder: Path, names: Sequence[str]) -> dict[str, bytes]:
+    found = {name: _read(folder / name) for name in names}
+    return {name: data for name, data in found.items() if data is not None}
 
 
 def _read_each(folder: Path, name: str) -> dict[str, bytes]:

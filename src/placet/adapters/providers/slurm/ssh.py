@@ -39,6 +39,8 @@ CONNECT_LIMIT_S = 30.0
 FILE_LIMIT_S = 60.0
 COPY_LIMIT_S = 3600.0
 MARK = b"=="
+SHOW_NAMED = "printf '==%s ' \"$f\""
+SHOW_FOLDER = "printf '==%s ' \"${f%/*}\""
 
 
 class SshSite:
@@ -88,15 +90,18 @@ class SshSite:
     async def is_file(self, path: Path) -> bool:
         return (await self._shell(f"[ -f {shlex.quote(str(path))} ]")).good
 
-    async def read_each(self, folder: Path, name: str) -> Mapping[str, bytes]:
+    async def read_some(self, folder: Path, names: Sequence[str]) -> Mapping[str, bytes]:
         # Each of these files is one line, written by us or by our runner.
-        script = (
-            f"cd {shlex.quote(str(folder))} 2>/dev/null || exit 0; "
-            f'for f in */{name}; do [ -f "$f" ] && printf \'%s \' {MARK.decode()}"${{f%/*}}" && cat -- "$f"; done; '
-            "exit 0"
-        )
+        words = shlex.join(names)
+        return await self._lines(folder, f'for f in {words}; do [ -f "$f" ] && {SHOW_NAMED} && cat -- "$f"; done')
+
+    async def read_each(self, folder: Path, name: str) -> Mapping[str, bytes]:
+        return await self._lines(folder, f'for f in */{name}; do [ -f "$f" ] && {SHOW_FOLDER} && cat -- "$f"; done')
+
+    async def _lines(self, folder: Path, script: str) -> dict[str, bytes]:
         found = {}
-        for line in (await self._good(script)).data.split(b"\n"):
+        answer = await self._good(f"cd {shlex.quote(str(folder))} 2>/dev/null || exit 0; {script}; exit 0")
+        for line in answer.data.split(b"\n"):
             head, _, text = line.partition(b" ")
             if head.startswith(MARK):
                 found[head[len(MARK) :].decode("ascii", "replace")] = text
