@@ -15,6 +15,7 @@ from typing import Any
 from placet.adapters.ambient import RandomIds, SystemClock, chance
 from placet.adapters.artifacts.files import FileArtifacts
 from placet.adapters.catalog.models import HUB, ModelCatalog
+from placet.adapters.corpus import CorpusFile
 from placet.adapters.hooks import GuardedSender
 from placet.adapters.inputs import LocalInputs
 from placet.adapters.objects import Access, Unusable, parse_place
@@ -34,6 +35,7 @@ from placet.engine.budgets import Budgets
 from placet.engine.catalogs import Catalogs, Pace, Source
 from placet.engine.courier import Courier
 from placet.engine.effects import Effects
+from placet.engine.hearing import Hearing
 from placet.engine.hooks import Hooks
 from placet.engine.intake import Intake, IntakePorts
 from placet.engine.ledgers import Ledgers
@@ -82,6 +84,7 @@ class App:
     store: Store
     providers: Mapping[str, Provider]
     effects: Effects
+    hearing: Hearing
     intake: Intake
     queries: Queries
     reconciler: Reconciler
@@ -139,7 +142,8 @@ async def open_app(settings: Settings) -> App:
     providers = {name: make() for name, make in provider_makers(settings).items()}
     catalogs = Catalogs(_sources(settings, clock.now_ms()), clock, chance)
     market = Market(providers, catalogs, _own_terms(settings))
-    effects = Effects(providers, artifacts, clock)
+    hearing = Hearing(clock, CorpusFile(settings.data_dir / "provider-messages.json"))
+    effects = Effects(providers, artifacts, clock, hearing)
     reconciler = Reconciler(
         Ports(
             store=store,
@@ -179,6 +183,7 @@ async def open_app(settings: Settings) -> App:
         store=store,
         providers=providers,
         effects=effects,
+        hearing=hearing,
         intake=intake,
         queries=queries,
         reconciler=reconciler,
@@ -523,6 +528,7 @@ def _doors(app: App, closing: asyncio.Event) -> Doors:
         budgets=Budgets(app.store, app.clock, app.reconciler.allowances),
         redelivering=Redelivering(app.store, app.clock, app.effects, app.providers, app.reconciler.touched),
         resolving=Resolving(app.store, app.clock, app.reconciler.touched),
+        hearing=app.hearing,
         orphans=Orphans(app.store, app.clock, (app.observer or app.reconciler).sweep_now),
         hooks=Hooks(app.store, app.clock, app.ids, app.courier.sender, app.courier.hurry),
         store=app.store,

@@ -1,4 +1,4 @@
-"""The three benchmarks of choosing in their short form: their gates are part of the suite."""
+"""Benchmarks in their short form: their gates are part of the suite."""
 
 import json
 import os
@@ -27,6 +27,15 @@ def test_the_short_form_passes_its_gates(name: str, more: list[str]) -> None:
     assert told["facts"]["short"]
     assert "seed" in json.dumps(told["facts"])
     assert {"python", "placet", "numpy"} <= told["versions"].keys()
+
+
+def test_the_list_of_faults_harms_a_careless_loop_and_not_us() -> None:
+    command = [sys.executable, "-m", "bench.faults", "--short", "--json", "--processes", "1"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=dict(os.environ))
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert told["bench"] == "faults"
+    assert {line["scenario"] for line in told["lines"]} == set(told["list"])
 
 
 def test_a_decision_that_takes_too_long_or_grows_too_fast_fails_a_gate() -> None:

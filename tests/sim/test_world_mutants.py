@@ -19,6 +19,7 @@ def test_a_missing_rule_is_noticed(name: str) -> None:
     known = KNOWN.get(name, [])
     found = hunt(MUTANTS[name], chain(known, (seed for seed in range(SEARCHED) if seed not in known)))
     assert found.caught, f"{name} survives: nobody would notice that this rule is gone: {MUTANTS[name].removed}"
+    assert not found.crashed, f"worlds {found.crashed}: the mutant does not run, which proves nothing"
     assert not found.unsound, f"worlds {found.unsound} violate something with the engine as it is"
 
 

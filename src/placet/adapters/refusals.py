@@ -26,7 +26,13 @@ ERRORS: Mapping[ErrorKind, type[ProviderError]] = {
 
 
 def provider_error(
-    kind: ErrorKind, message: str, *, provider: str, raw: str = "", retry_after_s: float | None = None
+    kind: ErrorKind,
+    message: str,
+    *,
+    provider: str,
+    raw: str = "",
+    retry_after_s: float | None = None,
+    unheard: bool = False,
 ) -> ProviderError:
-    """The error of that kind, with the provider's own words in ``raw``."""
-    return ERRORS[kind](message, provider=provider, raw=raw, retry_after_s=retry_after_s)
+    """The error of that kind, with the provider's own words in ``raw``; ``unheard`` when no table knows them."""
+    return ERRORS[kind](message, provider=provider, raw=raw, retry_after_s=retry_after_s, unheard=unheard)

@@ -76,6 +76,23 @@ class CardView(View):
     notes: list[str]
 
 
+class ProviderMessageView(View):
+    """A kind of sentence that no table of the provider knows, as it was last said, without what is private."""
+
+    provider: str
+    verb: str = Field(description="What was asked of the provider.")
+    text: str
+    count: int
+    first_at: str
+    last_at: str
+
+
+class ProviderMessages(View):
+    """The latest first; so many of each provider are kept at most."""
+
+    items: list[ProviderMessageView]
+
+
 class ProviderView(View):
     """A provider that is set up on this server."""
 

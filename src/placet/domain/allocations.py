@@ -312,7 +312,15 @@ class ContractCard:
 
     def error_kind(self, status: int, text: str) -> ErrorKind:
         """What a failed call means; what no rule fits may have been carried out."""
+        rule = self._rule(status, text)
+        return ErrorKind.OUTCOME_UNKNOWN if rule is None else rule.kind
+
+    def knows(self, status: int, text: str) -> bool:
+        """Does any rule of the error table fit?"""
+        return self._rule(status, text) is not None
+
+    def _rule(self, status: int, text: str) -> ErrorRule | None:
         for rule in self.error_table:
             if rule.status in (None, status) and rule.marker in text:
-                return rule.kind
-        return ErrorKind.OUTCOME_UNKNOWN
+                return rule
+        return None

@@ -18,7 +18,7 @@ class Scope(StrEnum):
 class Streak:
     """Failures of one cause in a row. ``region`` and ``offer_id`` are empty where the scope is wider than them.
 
-    The last one was that of attempt ``epoch`` of ``workload_id``, at ``last_ms``.
+    The last one was that of attempt ``epoch`` of ``workload_id``, at ``last_ms``; the last event began at ``event_ms``.
     """
 
     scope: Scope
@@ -30,6 +30,7 @@ class Streak:
     last_ms: int
     workload_id: str
     epoch: int
+    event_ms: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

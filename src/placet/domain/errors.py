@@ -55,13 +55,22 @@ class CatalogUnreadable(PlacetError):
 
 
 class ProviderError(PlacetError):
-    """A provider call failed."""
+    """A provider call failed. ``unheard``: no table knows what the provider said, which is in ``raw``."""
 
-    def __init__(self, message: str, *, provider: str = "", raw: str = "", retry_after_s: float | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        provider: str = "",
+        raw: str = "",
+        retry_after_s: float | None = None,
+        unheard: bool = False,
+    ) -> None:
         super().__init__(message)
         self.provider = provider
         self.raw = raw
         self.retry_after_s = retry_after_s
+        self.unheard = unheard
 
 
 class InvalidRequest(ProviderError):

@@ -194,8 +194,10 @@ def _refusal_cause(error: ProviderError) -> Cause:
 
 
 def _found(draft: Draft, attempt: Attempt, found: Found, world: World) -> None:
-    if found.handles:
-        oldest = min(found.handles, key=lambda handle: (handle.created_ms, handle.native_id))
+    # What bears our name and another's nonce is not ours: neither taken for it, nor stopped, nor deleted.
+    handles = [handle for handle in found.handles if handle.nonce in ("", attempt.nonce)]
+    if handles:
+        oldest = min(handles, key=lambda handle: (handle.created_ms, handle.native_id))
         if attempt.state is AttemptState.UNKNOWN:
             draft.settle(IntentVerb.SUBMIT, attempt.epoch, IntentState.CONFIRMED, f"found {oldest.native_id}")
             known = evolve(attempt, handle=oldest, absent_reads=0, absent_since_ms=None)

@@ -30,6 +30,8 @@ from placet.stages.stopping import TAKEN
 OBSERVED_WRITE_MS = 60_000
 # What was computed and could not be delivered stays where it is for so long.
 UNDELIVERED_KEPT_MS = 24 * 3_600_000
+# Of offers that had no capacity so many are remembered.
+EXCLUDED_MAX = 64
 # From the end of a program to that of its machine: a provider that forgets what has ended counts from the latter.
 FORGOTTEN_SINCE_MS = 30 * SECOND_MS
 
@@ -261,8 +263,19 @@ class Draft:
             wake_ms=again.at_ms,
             user_failures=again.user_failures,
             infrastructure_failures=again.infrastructure_failures,
-            excluded_offers=(again.exclude_offer,) if again.exclude_offer is not None else (),
+            excluded_offers=self._excluded(again),
         )
+
+    def _excluded(self, again: Again) -> tuple[str, ...]:
+        """What the next choice leaves alone: what has just failed, and in a row of refusals for lack of capacity all
+        that have refused, so that each offer is asked once before any is asked again.
+        """
+        if again.exclude_offer is None:
+            return ()
+        failure = None if self.attempt is None else self.attempt.failure
+        full = failure is not None and failure.cause is Cause.NO_CAPACITY
+        refused = self.workload.excluded_offers if full else ()
+        return (*refused, again.exclude_offer)[-EXCLUDED_MAX:]
 
     def count_failures(self, user: int, infrastructure: int) -> None:
         """The failure counters as they are in the end."""

@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
-from placet.domain.allocations import FoundOutput, Observation, Phase, Verb
+from placet.domain.allocations import FoundOutput, Handle, Launch, Observation, Phase, Verb
 from placet.domain.errors import OutcomeUnknown, ProviderError, Unavailable
 from placet.domain.records import Artifact, Attempt, Workload
 from placet.domain.values import evolve
@@ -26,6 +26,7 @@ from placet.engine.facts import (
     Submit,
     SubmitAnswer,
 )
+from placet.engine.hearing import Hearing
 from placet.engine.pacing import Turns
 from placet.failpoints import Point, passing
 from placet.ports.ambient import Clock
@@ -49,10 +50,17 @@ MANIFEST = "manifest.json"
 class Effects:
     """Performs effects. Everything that a provider may raise becomes a fact or no fact; nothing else is caught."""
 
-    def __init__(self, providers: Mapping[str, Provider], artifacts: Artifacts, clock: Clock) -> None:
+    def __init__(
+        self,
+        providers: Mapping[str, Provider],
+        artifacts: Artifacts,
+        clock: Clock,
+        hearing: Hearing | None = None,
+    ) -> None:
         self._providers = providers
         self._artifacts = artifacts
         self._clock = clock
+        self._hearing = hearing or Hearing(clock)
         self._turns = Turns({name: provider.card for name, provider in providers.items()}, clock)
 
     async def perform(self, workload: Workload, effect: Effect) -> tuple[Fact, ...]:
@@ -91,6 +99,7 @@ class Effects:
             yield self._providers[name]
         except ProviderError as error:
             self._turns.refused(name, verb, error)
+            self._hearing.failed(name, verb, error)
             raise
 
     async def _submit(self, effect: Submit) -> SubmitAnswer:
@@ -106,6 +115,9 @@ class Effects:
             return SubmitAnswer(epoch=epoch, error=error, unclear=True)
         except ProviderError as error:
             return SubmitAnswer(epoch=epoch, error=error)
+        wrong = _not_ours(handle, effect.launch)
+        if wrong:
+            return SubmitAnswer(epoch=epoch, error=OutcomeUnknown(wrong, provider=handle.provider), unclear=True)
         return SubmitAnswer(epoch=epoch, handle=handle)
 
     async def _find(self, attempt: Attempt) -> tuple[Fact, ...]:
@@ -122,6 +134,8 @@ class Effects:
             async with self.call(effect.handle.provider, Verb.OBSERVE) as provider:
                 asked_ms = self._clock.now_ms()
                 seen = await provider.observe([effect.handle])
+                for one in seen:
+                    self._hearing.saw(effect.handle.provider, one)
                 # Absence is of the moment at which it was asked for, however late the answer is heard.
                 return tuple(evolve(one, observed_ms=asked_ms) if one.phase is Phase.GONE else one for one in seen)
         except ProviderError as error:
@@ -255,6 +269,15 @@ async def _as_announced(pieces: AsyncIterator[bytes], output: FoundOutput) -> As
         yield piece
     if size_bytes != output.size_bytes or digest.hexdigest() != output.sha256:
         raise ValueError(f"{output.path}: the bytes are not those that were announced")
+
+
+def _not_ours(handle: Handle, launch: Launch) -> str:
+    """Why an answer that calls itself a success names nothing that could be looked at, stopped or deleted."""
+    if not handle.native_id.strip():
+        return "the create was answered without a name for what was made"
+    if handle.key != launch.key or handle.nonce not in ("", launch.tag.nonce):
+        return f"the create was answered with {handle.key!r}, which is not what was asked for"
+    return ""
 
 
 def _still_at(found: Sequence[FoundOutput]) -> str:

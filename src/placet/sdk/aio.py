@@ -18,7 +18,7 @@ from placet.contract.hooks import DispatchPage, DispatchView, HookPage, HookView
 from placet.contract.ledgers import LedgerView
 from placet.contract.logs import LogPieceView
 from placet.contract.orphans import OrphanPage, OrphanView
-from placet.contract.providers import ProviderView
+from placet.contract.providers import ProviderMessageView, ProviderView
 from placet.contract.resolving import DoubtView
 from placet.contract.tokens import IssuedTokenView, TokenView
 from placet.sdk import calls, saving
@@ -162,6 +162,10 @@ class AsyncClient:
     async def match(self, spec: Spec | None = None, *, drops: int = 0, **inline: Unpack[InlineFields]) -> api.MatchView:
         """What becomes of every offer for a spec; ``drops`` of those that do not fit are named with their reason."""
         return await self._transport.send(calls.match(document_of(spec, inline, "match"), drops))
+
+    async def provider_messages(self) -> list[ProviderMessageView]:
+        """What providers said that no table knows, the latest first."""
+        return (await self._transport.send(calls.provider_messages())).items
 
     async def providers(self) -> list[ProviderView]:
         """The providers of the server, each with its contract card."""

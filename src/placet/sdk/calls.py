@@ -17,7 +17,7 @@ from placet.contract.hooks import DispatchPage, DispatchView, HookPage, HookView
 from placet.contract.ledgers import LedgerView
 from placet.contract.logs import LogPieceView
 from placet.contract.orphans import OrphanPage, OrphanView
-from placet.contract.providers import ProviderList
+from placet.contract.providers import ProviderList, ProviderMessages
 from placet.contract.resolving import DoubtView
 from placet.contract.tokens import IssuedTokenView, TokenPage, TokenView
 from placet.sdk.specs import Document
@@ -199,6 +199,11 @@ def match(document: Document, drops: int = 0) -> Call[api.MatchView]:
         body=_encoded(document),
     )
     return Call(request=request, read=_as(api.MatchView))
+
+
+def provider_messages() -> Call[ProviderMessages]:
+    """What providers said that no table knows."""
+    return Call(request=Request(method="GET", path="/v1/providers/messages"), read=_as(ProviderMessages))
 
 
 def providers() -> Call[ProviderList]:

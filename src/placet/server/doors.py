@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from placet.engine.budgets import Budgets
+from placet.engine.hearing import Hearing
 from placet.engine.hooks import Hooks
 from placet.engine.intake import Intake
 from placet.engine.ledgers import Ledgers
@@ -40,6 +41,7 @@ class Doors:
     resolving: Resolving
     redelivering: Redelivering
     ledgers: Ledgers
+    hearing: Hearing
     budgets: Budgets
     store: Store
     clock: Clock

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+NONE: Mapping[tuple[str, str], int] = {}
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
@@ -57,15 +58,19 @@ class Metrics:
         durations.counts[bisect_left(SECONDS, served.seconds)] += 1
         durations.total_s += served.seconds
 
-    def page(self, counts: Mapping[WorkloadState, int], streams: int) -> bytes:
-        """The figures as text."""
+    def page(
+        self, counts: Mapping[WorkloadState, int], streams: int, unknown: Mapping[tuple[str, str], int] = NONE
+    ) -> bytes:
+        """The figures as text; ``unknown`` are messages that no table knows, by provider and verb."""
         from prometheus_client import CollectorRegistry, generate_latest
 
         registry = CollectorRegistry()
-        registry.register(_Collector(tuple(self._figures(counts, streams))))
+        registry.register(_Collector(tuple(self._figures(counts, streams, unknown))))
         return generate_latest(registry)
 
-    def _figures(self, counts: Mapping[WorkloadState, int], streams: int) -> "Iterator[Metric]":
+    def _figures(
+        self, counts: Mapping[WorkloadState, int], streams: int, unknown: Mapping[tuple[str, str], int]
+    ) -> "Iterator[Metric]":
         from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
         requests = CounterMetricFamily(
@@ -89,3 +94,11 @@ class Metrics:
             workloads.add_metric((state.value,), counts.get(state, 0))
         yield workloads
         yield GaugeMetricFamily("placet_http_streams", "Open event streams.", value=streams)
+        heard = CounterMetricFamily(
+            "placet_provider_unknown_messages",
+            "Messages that no table of a provider knows.",
+            labels=("provider", "verb"),
+        )
+        for (provider, verb), count in unknown.items():
+            heard.add_metric((provider, verb), count)
+        yield heard

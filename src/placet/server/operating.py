@@ -68,7 +68,8 @@ class Operating:
 
     async def metrics(self, _: Request) -> Response:
         """Figures for Prometheus."""
-        page = self._doors.metrics.page(await self._doors.store.counts(), self._doors.streams.total)
+        counts, unknown = await self._doors.store.counts(), self._doors.hearing.counts
+        page = self._doors.metrics.page(counts, self._doors.streams.total, unknown)
         return Response(page, headers={"content-type": CONTENT_TYPE})
 
     async def tokens(self, request: Request) -> Response:

@@ -22,13 +22,32 @@ class Providers:
 
     def routes(self) -> tuple[Route, ...]:
         """What this handler answers to."""
-        return (Route(door=PROVIDERS, endpoint=self.providers),)
+        return (
+            Route(door=PROVIDERS, endpoint=self.providers),
+            Route(door=MESSAGES, endpoint=self.messages),
+        )
 
     async def providers(self, request: Request) -> Response:
         """Every provider of this server."""
         del request
         found = self._doors.queries.providers()
         return reply(views.ProviderList(items=[_provider(name, card, offers) for name, card, offers in found]))
+
+    async def messages(self, request: Request) -> Response:
+        """What providers said that no table knows."""
+        del request
+        items = [
+            views.ProviderMessageView(
+                provider=one.provider,
+                verb=one.verb,
+                text=one.text,
+                count=one.count,
+                first_at=mapping.instant(one.first_ms) or "",
+                last_at=mapping.instant(one.last_ms) or "",
+            )
+            for one in self._doors.hearing.messages()
+        ]
+        return reply(views.ProviderMessages(items=items))
 
 
 def _provider(name: str, card: ContractCard, offers: Sequence[Offer]) -> views.ProviderView:
@@ -101,4 +120,11 @@ PROVIDERS = Door(
     scope=Scope.READ,
     reply=views.ProviderList,
 )
-DOORS = (PROVIDERS,)
+MESSAGES = Door(
+    method="GET",
+    path="/v1/providers/messages",
+    summary="What providers said that no table knows, without what is private.",
+    scope=Scope.OPERATOR,
+    reply=views.ProviderMessages,
+)
+DOORS = (PROVIDERS, MESSAGES)

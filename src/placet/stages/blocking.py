@@ -98,10 +98,11 @@ def _failed(streaks: tuple[Streak, ...], ended: Ended) -> tuple[Streak, ...]:
             known = streak
         elif streak.last_ms > ended.finished_ms - FORGOTTEN_MS:
             others.append(streak)
-    events = 0
+    events, event_ms = 1, ended.finished_ms
     if known is not None and known.last_ms > ended.finished_ms - FORGOTTEN_MS:
-        same_event = ended.finished_ms - known.last_ms < ONE_EVENT_MS
-        events = known.events - 1 if same_event else known.events
+        # Counted from where the event began: else what fails every second would be one event for ever.
+        same_event = ended.finished_ms - known.event_ms < ONE_EVENT_MS
+        events, event_ms = (known.events, known.event_ms) if same_event else (known.events + 1, event_ms)
     provider, region, offer_id = _name(rule.scope, ended)
     streak = Streak(
         scope=rule.scope,
@@ -109,7 +110,8 @@ def _failed(streaks: tuple[Streak, ...], ended: Ended) -> tuple[Streak, ...]:
         region=region,
         offer_id=offer_id,
         cause=ended.cause,
-        events=events + 1,
+        events=events,
+        event_ms=event_ms,
         last_ms=ended.finished_ms if known is None else max(known.last_ms, ended.finished_ms),
         workload_id=ended.workload_id,
         epoch=ended.epoch,

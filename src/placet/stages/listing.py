@@ -127,7 +127,7 @@ def _readings_of(listing: Listing) -> tuple[_Reading, ...] | _Doubted:
 def _out_of_bounds(listing: Listing) -> str:
     for name, most in MOST.items():
         value = getattr(listing, name)
-        if value is not None and not 0 <= value <= most:
+        if value is not None and not (Decimal(value).is_finite() and 0 <= value <= most):
             return f"{name} is {value}, which no machine has"
     for text in (listing.provider, listing.machine, listing.region, listing.jurisdiction, listing.gpu_name or ""):
         if len(text) > TEXT_MAX or not text.isprintable():

@@ -103,6 +103,12 @@ def test_failures_of_one_moment_are_one_event() -> None:
     assert left_alone(after(Cause.LOST, *[number * 100 for number in range(50)]), NOW_MS + 5_000) == set()
 
 
+def test_what_fails_every_second_is_left_alone_all_the_same() -> None:
+    rule = RULES[Cause.NO_CAPACITY]
+    each_second = [number * 1000 for number in range(2 + rule.after * ONE_EVENT_MS // 1000)]
+    assert left_alone(after(Cause.NO_CAPACITY, *each_second), NOW_MS + each_second[-1] + 1)
+
+
 def test_one_that_gets_through_clears_the_memory() -> None:
     lessons = after(Cause.PROVIDER_ERROR, *times(RULES[Cause.PROVIDER_ERROR], 3))
     now_ms = NOW_MS + times(RULES[Cause.PROVIDER_ERROR], 3)[-1]

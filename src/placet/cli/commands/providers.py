@@ -45,6 +45,18 @@ def provider_show(
         _say(output, one)
 
 
+def provider_messages(context: typer.Context) -> None:
+    """List what providers said that no table knows: each kind of sentence once, without what is private."""
+    output = Output(context.obj)
+    with client(context.obj) as server:
+        found = server.provider_messages()
+    if output.json:
+        output.document([one.model_dump() for one in found])
+        return
+    rows = [(one.provider, one.verb, one.count, one.last_at, one.text) for one in found]
+    output.table(("Provider", "Asked", "Times", "Last", "What it said"), rows)
+
+
 def _say(output: Output, one: "ProviderView") -> None:
     output.pairs(
         {

@@ -96,6 +96,7 @@ GROUPS = (
         OPERATE,
         (
             Command("ls", providers.provider_ls),
+            Command("messages", providers.provider_messages),
             Command("show", providers.provider_show),
             Command("test", trying.provider_test),
         ),

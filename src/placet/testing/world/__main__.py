@@ -74,6 +74,8 @@ def _tell_hunt(found: Hunt) -> None:
     _say(f"{found.mutant:22} in {len(found.caught)} of {found.lived} worlds ({100 * found.rate:.0f}%): {rules}")
     if found.caught:
         _say(f"{'':22} first in {found.caught[0]}, 95 % sure after {found.seeds_for(0.95)}")
+    if found.crashed:
+        _say(f"{'':22} it does not run at all in {list(found.crashed)}")
     if found.unsound:
         _say(f"{'':22} as it is, the engine fails in {list(found.unsound)}")
 

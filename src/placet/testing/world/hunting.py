@@ -9,12 +9,16 @@ from placet.testing.world.mutants import Mutant, broken
 from placet.testing.world.options import Options, draw
 from placet.testing.world.simulate import simulate
 
+# The rule that a world names when a server ends by an exception.
+CRASHED = "fault"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Hunt:
     """The seeds that were lived through, and those in which only the mutant violates something.
 
-    ``unsound`` are worlds in which the engine does so as it is: a fault of its own, or of the oracle.
+    ``unsound`` are worlds in which the engine does so as it is: a fault of its own, or of the oracle. ``crashed`` are
+    those in which the mutant does not run at all, which proves nothing about its rule.
     """
 
     mutant: str
@@ -22,6 +26,7 @@ class Hunt:
     caught: tuple[int, ...]
     rules: tuple[str, ...]
     unsound: tuple[int, ...] = ()
+    crashed: tuple[int, ...] = ()
 
     @property
     def rate(self) -> float:
@@ -58,6 +63,7 @@ def hunt(mutant: Mutant, seeds: Iterable[int], *, enough: int = 1) -> Hunt:
     """Live until it was caught so often, or the seeds are at their end."""
     caught: list[int] = []
     unsound: list[int] = []
+    crashed: list[int] = []
     rules: dict[str, None] = {}
     lived = 0
     for seed in seeds:
@@ -67,6 +73,9 @@ def hunt(mutant: Mutant, seeds: Iterable[int], *, enough: int = 1) -> Hunt:
             report = simulate(options)
         if not report.violations:
             continue
+        if report.violations[0].rule == CRASHED:
+            crashed.append(seed)
+            continue
         if simulate(options).violations:
             unsound.append(seed)
             continue
@@ -74,4 +83,11 @@ def hunt(mutant: Mutant, seeds: Iterable[int], *, enough: int = 1) -> Hunt:
         rules[report.violations[0].rule] = None
         if len(caught) >= enough:
             break
-    return Hunt(mutant=mutant.name, lived=lived, caught=tuple(caught), rules=tuple(rules), unsound=tuple(unsound))
+    return Hunt(
+        mutant=mutant.name,
+        lived=lived,
+        caught=tuple(caught),
+        rules=tuple(rules),
+        unsound=tuple(unsound),
+        crashed=tuple(crashed),
+    )

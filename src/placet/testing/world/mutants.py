@@ -97,8 +97,8 @@ def _one_look() -> Sequence[Patch]:
 def _no_window() -> Sequence[Patch]:
     real = tracking.absence_proven
 
-    def proven(attempt: Attempt, card: ContractCard, now_ms: int) -> bool:
-        return real(attempt, evolve(card, late_create_s=0.0, visibility_s=0.0), now_ms)
+    def proven(attempt: Attempt, card: ContractCard, now_ms: int, *rest: float) -> bool:
+        return real(attempt, evolve(card, late_create_s=0.0, visibility_s=0.0), now_ms, *rest)
 
     return _instead(tracking, "absence_proven", proven)
 
@@ -255,8 +255,8 @@ class _Trusting:
 def _outputs_believed() -> Sequence[Patch]:
     real = effects.Effects.__init__
 
-    def made(self: Any, providers: Any, artifacts: Any, clock: Any) -> None:
-        real(self, providers, _Trusting(artifacts), clock)
+    def made(self: Any, providers: Any, artifacts: Any, *rest: Any) -> None:
+        real(self, providers, _Trusting(artifacts), *rest)
 
     return _instead(effects.Effects, "__init__", made)
 

@@ -1,7 +1,7 @@
 """What must never be, checked against what really happened; and what must be in the end. It changes nothing."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
 
 from placet.adapters.store.memory import MemoryDatabase
@@ -60,6 +60,11 @@ class Oracle:
             trace=cloud.trace,
         )
         self._ended_s: dict[str, float] = {}
+
+    @property
+    def wishes(self) -> Mapping[str, Wish]:
+        """What was acknowledged, by the id that it got."""
+        return self._wishes
 
     # What happens at the provider
 

@@ -4,7 +4,7 @@ import asyncio
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -71,13 +71,18 @@ def _as_in_the_world() -> Iterator[None]:
 
 def simulate(options: Options) -> Report:
     """Live through the world of these options."""
+    return live(options, serve)
+
+
+def live(options: Options, life: Callable[[World], Coroutine[Any, Any, None]]) -> Report:
+    """Live through a world in another way than with servers and clients: for what is to be held beside them."""
     begun_s = time.process_time()
     worlds: list[World] = []
 
     async def main(loop: VirtualLoop) -> None:
         trace = Trace(loop.time)
         worlds.append(make_world(options, loop, trace))
-        await _live(worlds[0])
+        await life(worlds[0])
 
     with _as_in_the_world():
         run_virtual(main)
@@ -97,7 +102,8 @@ def simulate(options: Options) -> Report:
     )
 
 
-async def _live(world: World) -> None:
+async def serve(world: World) -> None:
+    """Our servers and their clients, through the faults, until all is over and nothing happens any more."""
     loop, options = world.loop, world.options
     loop.set_task_factory(tasks_of_processes)
     servers = [Server(world=world, number=number) for number in range(options.workers)]

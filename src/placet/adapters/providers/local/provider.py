@@ -142,7 +142,9 @@ class LocalProvider:
             answer = await self._link.call("start", launch=document)
         except Refused as refusal:
             kind = self.card.error_kind(0, refusal.code)
-            raise provider_error(kind, refusal.detail, provider=self.name, raw=refusal.code) from None
+            unheard = not self.card.knows(0, refusal.code)
+            raw = f"{refusal.code}: {refusal.detail}"
+            raise provider_error(kind, refusal.detail, provider=self.name, raw=raw, unheard=unheard) from None
         return self._handle(answer)
 
     async def find(self, key: str) -> Sequence[Handle]:

@@ -178,7 +178,14 @@ class SimulatedProvider:
             return reply.machine
         kind = self.card.error_kind(reply.status, reply.text)
         raw = f"{reply.status} {reply.text}"
-        raise provider_error(kind, f"simulated: {reply.text}", provider=self.name, raw=raw, retry_after_s=reply.wait_s)
+        raise provider_error(
+            kind,
+            f"simulated: {reply.text}",
+            provider=self.name,
+            raw=raw,
+            retry_after_s=reply.wait_s,
+            unheard=not self.card.knows(reply.status, reply.text),
+        )
 
     def _row(self, launch: Launch) -> Row:
         row, demand = self._rows.get(launch.offer.id), launch.demand
