@@ -115,7 +115,8 @@ class TestBySsh:
     @pytest.mark.parametrize("law", [law for law in LAWS if law.name in BY_SSH], ids=lambda law: law.name)
     async def test_law(self, law: Law, slurm_cluster: Cluster, ssh_door: Door, tmp_path: Path) -> None:
         shared = slurm_cluster.shared / f"ssh-{next(_roots)}"
-        world = SlurmWorld(cluster=slurm_cluster, shared=shared, ssh=ssh_door.program)
+        slower = {"watch_s": 1.0, "fresh_s": 1.0}  # each look costs a command there
+        world = SlurmWorld(cluster=slurm_cluster, shared=shared, ssh=ssh_door.program, options=slower)
         bench = SlurmBench(world, tmp_path / "traces")
         bench.prefix = "ssh-"
         async with trial_on(bench) as trial:

@@ -15,6 +15,7 @@ from tests.support.missing import missing
 from tests.support.slurm import free_ports
 from tests.support.waiting import wait_until
 
+# A shell that is not the first one reads no start-up file; that of whoever runs the tests may take long.
 SERVER = """
 Port {port}
 ListenAddress 127.0.0.1
@@ -26,6 +27,7 @@ StrictModes no
 PasswordAuthentication no
 PermitRootLogin prohibit-password
 MaxSessions 100
+SetEnv SHLVL=3
 """
 CLIENT = """
 Host cluster
