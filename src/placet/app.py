@@ -48,8 +48,9 @@ from placet.engine.reconcile import Ports, ReconcileOptions, Reconciler
 from placet.engine.redelivering import Redelivering
 from placet.engine.resolving import Resolving
 from placet.engine.timekeeping import StoreClock
+from placet.engine.uploading import Uploading
 from placet.failpoints import Point, around
-from placet.ports.artifacts import Artifacts
+from placet.ports.artifacts import Artifacts, PartUploads
 from placet.ports.catalog import Bounds, Catalog
 from placet.ports.provider import Examined, Provider
 from placet.ports.store import Store
@@ -87,6 +88,7 @@ class App:
     hearing: Hearing
     intake: Intake
     queries: Queries
+    uploading: Uploading
     reconciler: Reconciler
     catalogs: Catalogs
     courier: Courier
@@ -186,6 +188,7 @@ async def open_app(settings: Settings) -> App:
         hearing=hearing,
         intake=intake,
         queries=queries,
+        uploading=Uploading(store, artifacts, _part_uploads(settings), clock),
         reconciler=reconciler,
         catalogs=catalogs,
         courier=Courier(store, clock, GuardedSender(settings.webhooks.allowed_private_hosts), chance),
@@ -206,6 +209,15 @@ def _artifacts(settings: Settings) -> Artifacts:
     except ImportError as error:
         raise Unusable("artifacts_url needs libraries that are not here: pip install 'placet[objects]'") from error
     return ObjectArtifacts(place, _access(settings))
+
+
+def _part_uploads(settings: Settings) -> PartUploads | None:
+    """Where machines may send their outputs themselves."""
+    if settings.artifacts_url is None or not settings.artifacts_url.startswith("s3://"):
+        return None
+    from placet.adapters.objects.parts import S3PartUploads
+
+    return S3PartUploads(parse_place(settings.artifacts_url), _access(settings))
 
 
 def _access(settings: Settings) -> Access:
@@ -528,6 +540,7 @@ def _doors(app: App, closing: asyncio.Event) -> Doors:
         budgets=Budgets(app.store, app.clock, app.reconciler.allowances),
         redelivering=Redelivering(app.store, app.clock, app.effects, app.providers, app.reconciler.touched),
         resolving=Resolving(app.store, app.clock, app.reconciler.touched),
+        uploading=app.uploading,
         hearing=app.hearing,
         orphans=Orphans(app.store, app.clock, (app.observer or app.reconciler).sweep_now),
         hooks=Hooks(app.store, app.clock, app.ids, app.courier.sender, app.courier.hurry),

@@ -47,8 +47,13 @@ def client(server: Served) -> Iterator[Client]:
 def test_outputs_and_logs_are_in_the_bucket_under_tenant_workload_and_epoch(
     signing_store: ObjectStore, place: Place, server: Served, done: str
 ) -> None:
-    listed = signing_store.client.list_objects_v2(Bucket=place.bucket, Prefix=f"{place.key}/")["Contents"]
-    keys = {one["Key"].removeprefix(f"{place.key}/") for one in listed if done in one["Key"]}
+    def keys_now() -> set[str]:
+        listed = signing_store.client.list_objects_v2(Bucket=place.bucket, Prefix=f"{place.key}/")["Contents"]
+        return {one["Key"].removeprefix(f"{place.key}/") for one in listed if done in one["Key"]}
+
+    # The verdict does not wait for the logs.
+    wait_until(lambda: any(key.endswith("/logs/stdout") for key in keys_now()), 30, "a log that is kept")
+    keys = keys_now()
     tenant = next(iter(keys)).partition("/")[0]
     outputs = {f"{tenant}/{done}/1/outputs/{name}" for name in ("found/1.txt", "found/2.txt", "found/3.txt", "large")}
     assert outputs | {f"{tenant}/{done}/1/manifest.json", f"{tenant}/{done}/1/logs/stdout"} <= keys

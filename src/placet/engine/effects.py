@@ -2,7 +2,6 @@
 
 import errno
 import hashlib
-import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
@@ -27,6 +26,7 @@ from placet.engine.facts import (
     SubmitAnswer,
 )
 from placet.engine.hearing import Hearing
+from placet.engine.manifests import MANIFEST, OUTPUTS, manifest_bytes
 from placet.engine.pacing import Turns
 from placet.failpoints import Point, passing
 from placet.ports.ambient import Clock
@@ -41,10 +41,7 @@ NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 SEND_WITHIN_MS = 4_000
 
 # No room on a disk, or no answer of an object store.
-PASSING_TROUBLE = (errno.ENOSPC, errno.EDQUOT, errno.EAGAIN)
-
-# Beside the outputs of an attempt: what they are, with sizes and digests. Outputs are in a folder of their own.
-MANIFEST = "manifest.json"
+PASSING_TROUBLE = NO_SPACE | {errno.EAGAIN}
 
 
 class Effects:
@@ -164,7 +161,7 @@ class Effects:
         try:
             for output in found:
                 location = self._artifacts.location(
-                    workload.tenant, workload.id, attempt.epoch, f"outputs/{output.path}"
+                    workload.tenant, workload.id, attempt.epoch, f"{OUTPUTS}/{output.path}"
                 )
                 await self._take_over(location, attempt, output)
                 artifacts.append(
@@ -207,7 +204,8 @@ class Effects:
     async def _commit(self, workload: Workload, attempt: Attempt, artifacts: Sequence[Artifact]) -> None:
         """The list of an attempt's outputs, last and once. Raises ``ValueError`` where another one was there first."""
         location = self._artifacts.location(workload.tenant, workload.id, attempt.epoch, MANIFEST)
-        manifest = _manifest(workload.id, attempt.epoch, artifacts)
+        listed = [(one.name, one.path, one.size_bytes, one.sha256) for one in artifacts]
+        manifest = manifest_bytes(workload.id, attempt.epoch, listed)
         if await passing(Point.OUTPUT_MANIFEST, self._artifacts.commit(location, manifest)):
             return
         earlier = b"".join([piece async for piece in self._artifacts.read(location)])
@@ -248,16 +246,6 @@ def _said(error: OSError | ValueError | ProviderError) -> str:
     if error.errno in NO_SPACE:
         return "No space left on the disk that keeps outputs"
     return f"the outputs cannot be kept: {error.strerror}"
-
-
-def _manifest(workload_id: str, epoch: int, artifacts: Sequence[Artifact]) -> bytes:
-    """The same bytes whenever it is made again: no times, one order."""
-    files = [
-        {"name": one.name, "path": one.path, "size_bytes": one.size_bytes, "sha256": one.sha256}
-        for one in sorted(artifacts, key=lambda one: one.path)
-    ]
-    document = {"manifest": 1, "workload_id": workload_id, "epoch": epoch, "files": files}
-    return json.dumps(document, ensure_ascii=True, sort_keys=True, separators=(",", ":")).encode()
 
 
 async def _as_announced(pieces: AsyncIterator[bytes], output: FoundOutput) -> AsyncIterator[bytes]:
