@@ -24,7 +24,7 @@ LINK_S = 24 * 3600
 
 @dataclass(frozen=True, kw_only=True)
 class Readable:
-    """Which objects specs may name: those below one of these places, and none within ``own``, where outputs are kept."""
+    """Which objects specs may name: those below one of these places, and none in ``own``, where outputs are kept."""
 
     prefixes: tuple[str, ...]
     own: Place | None = None
