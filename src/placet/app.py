@@ -3,7 +3,7 @@
 import asyncio
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ from placet.engine.uploading import Uploading
 from placet.failpoints import Point, around
 from placet.ports.artifacts import Artifacts, PartUploads
 from placet.ports.catalog import Bounds, Catalog
-from placet.ports.provider import Provider
+from placet.ports.provider import Examined, Provider
 from placet.ports.store import Store
 from placet.sdk import places
 from placet.server.doors import Doors
@@ -260,6 +260,16 @@ def provider_makers(settings: Settings) -> dict[str, Callable[[], Provider]]:
         cluster, hosts = settings.providers.slurm, settings.inputs.allowed_private_hosts
         makers["slurm"] = lambda: slurm_provider(cluster, hosts, clock)
     return makers
+
+
+async def examined(settings: Settings) -> dict[str, Sequence[Examined]]:
+    """What the providers need that can say so, by name; nothing is opened."""
+    found: dict[str, Sequence[Examined]] = {}
+    for name, make in provider_makers(settings).items():
+        examine = getattr(make(), "examine", None)
+        if examine is not None:
+            found[name] = await examine()
+    return found
 
 
 def _engine_makers(settings: Settings, clock: SystemClock) -> dict[str, Callable[[], Provider]]:
