@@ -19,6 +19,7 @@ from placet.adapters.corpus import CorpusFile
 from placet.adapters.hooks import GuardedSender
 from placet.adapters.inputs import LocalInputs
 from placet.adapters.objects import Access, Unusable, parse_place
+from placet.adapters.objects.sources import ObjectSources, Readable
 from placet.adapters.providers.local import local_provider
 from placet.adapters.store import make_store, migrate
 from placet.adapters.store.backup import CannotCopy as CannotCopy
@@ -142,13 +143,13 @@ async def open_app(settings: Settings) -> App:
     await store.open()
     clock.set(await store.now_ms())
     artifacts = _artifacts(settings)
-    inputs = LocalInputs(settings.storage)
+    inputs = LocalInputs(settings.storage, _readable(settings))
     models = ModelCatalog(hub=HUB if settings.models.hub else None)
     providers = {name: make() for name, make in provider_makers(settings).items()}
     catalogs = Catalogs(_sources(settings, clock.now_ms()), clock, chance)
     market = Market(providers, catalogs, _own_terms(settings))
     hearing = Hearing(clock, CorpusFile(settings.data_dir / "provider-messages.json"))
-    effects = Effects(providers, artifacts, clock, hearing)
+    effects = Effects(providers, artifacts, clock, hearing, ObjectSources(_access(settings)).ready)
     reconciler = Reconciler(
         Ports(
             store=store,
@@ -221,6 +222,12 @@ def _part_uploads(settings: Settings) -> PartUploads | None:
     from placet.adapters.objects.parts import S3PartUploads
 
     return S3PartUploads(parse_place(settings.artifacts_url), _access(settings))
+
+
+def _readable(settings: Settings) -> Readable:
+    """Which objects specs may name as inputs. A wrong ``artifacts_url`` was told before."""
+    own = None if settings.artifacts_url is None else parse_place(settings.artifacts_url)
+    return Readable(prefixes=settings.inputs.object_prefixes, own=own)
 
 
 def _access(settings: Settings) -> Access:
