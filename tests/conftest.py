@@ -16,6 +16,7 @@ pytest_plugins = [
     "tests.support.postgres",
     "tests.support.servers",
     "tests.support.slurm",
+    "tests.support.sshd",
 ]
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,6 +33,8 @@ LONG_FILES = (
     "tests/sim/test_nth_call.py",
     "tests/property/",
     "tests/e2e/test_examples.py",
+    "tests/conformance/test_container_provider.py",
+    "tests/e2e/test_container_deaths.py",
 )
 
 # A shared machine can be slow at any moment; slowness is not what the properties are about. A gate gives the same

@@ -3,14 +3,14 @@
 import asyncio
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from placet.adapters.ambient import RandomIds, SystemClock, chance
 from placet.adapters.artifacts.files import FileArtifacts
@@ -19,6 +19,7 @@ from placet.adapters.corpus import CorpusFile
 from placet.adapters.hooks import GuardedSender
 from placet.adapters.inputs import LocalInputs
 from placet.adapters.objects import Access, Unusable, parse_place
+from placet.adapters.objects.sources import ObjectSources, Readable
 from placet.adapters.providers.local import local_provider
 from placet.adapters.store import make_store, migrate
 from placet.adapters.store.backup import CannotCopy as CannotCopy
@@ -48,10 +49,11 @@ from placet.engine.reconcile import Ports, ReconcileOptions, Reconciler
 from placet.engine.redelivering import Redelivering
 from placet.engine.resolving import Resolving
 from placet.engine.timekeeping import StoreClock
+from placet.engine.uploading import Uploading
 from placet.failpoints import Point, around
-from placet.ports.artifacts import Artifacts
+from placet.ports.artifacts import Artifacts, PartUploads
 from placet.ports.catalog import Bounds, Catalog
-from placet.ports.provider import Provider
+from placet.ports.provider import Examined, Provider
 from placet.ports.store import Store
 from placet.sdk import places
 from placet.server.doors import Doors
@@ -62,6 +64,9 @@ from placet.server.serve import CannotServe as CannotServe
 from placet.server.serve import Control, Listening, check_exposure, data_folder_lock, serve
 from placet.server.tokens import LooseTokenFile, ensure_local_token
 from placet.stages.reaping import Rules
+
+if TYPE_CHECKING:
+    from placet.adapters.providers.container.examining import EngineReport
 
 
 class _Fingerprint:
@@ -87,6 +92,7 @@ class App:
     hearing: Hearing
     intake: Intake
     queries: Queries
+    uploading: Uploading
     reconciler: Reconciler
     catalogs: Catalogs
     courier: Courier
@@ -137,13 +143,13 @@ async def open_app(settings: Settings) -> App:
     await store.open()
     clock.set(await store.now_ms())
     artifacts = _artifacts(settings)
-    inputs = LocalInputs(settings.storage)
+    inputs = LocalInputs(settings.storage, _readable(settings))
     models = ModelCatalog(hub=HUB if settings.models.hub else None)
     providers = {name: make() for name, make in provider_makers(settings).items()}
     catalogs = Catalogs(_sources(settings, clock.now_ms()), clock, chance)
     market = Market(providers, catalogs, _own_terms(settings))
     hearing = Hearing(clock, CorpusFile(settings.data_dir / "provider-messages.json"))
-    effects = Effects(providers, artifacts, clock, hearing)
+    effects = Effects(providers, artifacts, clock, hearing, ObjectSources(_access(settings)).ready)
     reconciler = Reconciler(
         Ports(
             store=store,
@@ -186,6 +192,7 @@ async def open_app(settings: Settings) -> App:
         hearing=hearing,
         intake=intake,
         queries=queries,
+        uploading=Uploading(store, artifacts, _part_uploads(settings), clock),
         reconciler=reconciler,
         catalogs=catalogs,
         courier=Courier(store, clock, GuardedSender(settings.webhooks.allowed_private_hosts), chance),
@@ -206,6 +213,21 @@ def _artifacts(settings: Settings) -> Artifacts:
     except ImportError as error:
         raise Unusable("artifacts_url needs libraries that are not here: pip install 'placet[objects]'") from error
     return ObjectArtifacts(place, _access(settings))
+
+
+def _part_uploads(settings: Settings) -> PartUploads | None:
+    """Where machines may send their outputs themselves."""
+    if settings.artifacts_url is None or not settings.artifacts_url.startswith("s3://"):
+        return None
+    from placet.adapters.objects.parts import S3PartUploads
+
+    return S3PartUploads(parse_place(settings.artifacts_url), _access(settings))
+
+
+def _readable(settings: Settings) -> Readable:
+    """Which objects specs may name as inputs. A wrong ``artifacts_url`` was told before."""
+    own = None if settings.artifacts_url is None else parse_place(settings.artifacts_url)
+    return Readable(prefixes=settings.inputs.object_prefixes, own=own)
 
 
 def _access(settings: Settings) -> Access:
@@ -243,6 +265,16 @@ def provider_makers(settings: Settings) -> dict[str, Callable[[], Provider]]:
     return makers
 
 
+async def examined(settings: Settings) -> dict[str, Sequence[Examined]]:
+    """What the providers need that can say so, by name; nothing is opened."""
+    found: dict[str, Sequence[Examined]] = {}
+    for name, make in provider_makers(settings).items():
+        examine = getattr(make(), "examine", None)
+        if examine is not None:
+            found[name] = await examine()
+    return found
+
+
 def _engine_makers(settings: Settings, clock: SystemClock) -> dict[str, Callable[[], Provider]]:
     """The container engines that are set up, and the one that is simply there."""
     from placet.adapters.providers.container.setting_up import engine_at, engine_provider
@@ -257,6 +289,14 @@ def _engine_makers(settings: Settings, clock: SystemClock) -> dict[str, Callable
         if address is not None:
             makers[name] = partial(engine_provider, section, address, name, hosts, clock)
     return makers
+
+
+def engine_reports(settings: Settings) -> "list[EngineReport]":
+    """Whether the container engines can be used, as people are told."""
+    from placet.adapters.providers.container.examining import examine
+
+    found = [examine(settings.providers.container, "container", os.environ)]
+    return found + [examine(section, section.name, os.environ) for section in settings.providers.engines]
 
 
 async def _connect(reconciler: Reconciler, queries: Queries, store: Store, providers: Mapping[str, Provider]) -> None:
@@ -518,6 +558,7 @@ def _doors(app: App, closing: asyncio.Event) -> Doors:
         budgets=Budgets(app.store, app.clock, app.reconciler.allowances),
         redelivering=Redelivering(app.store, app.clock, app.effects, app.providers, app.reconciler.touched),
         resolving=Resolving(app.store, app.clock, app.reconciler.touched),
+        uploading=app.uploading,
         hearing=app.hearing,
         orphans=Orphans(app.store, app.clock, (app.observer or app.reconciler).sweep_now),
         hooks=Hooks(app.store, app.clock, app.ids, app.courier.sender, app.courier.hurry),

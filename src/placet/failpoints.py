@@ -62,6 +62,7 @@ class Point(StrEnum):
     # Effects at the artifact store
     ADOPT = "adopt"
     OUTPUT_MANIFEST = "output-manifest"
+    KEEP_PARTS = "keep-parts"
     KEEP_LOG = "keep-log"
     ARTIFACT_PART = "artifact-part"
     ARTIFACT_NAME = "artifact-name"

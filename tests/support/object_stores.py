@@ -34,6 +34,12 @@ class ObjectStore:
     creates_only: bool
 
     @property
+    def at_once(self) -> int:
+        """Parts that may be sent at a time: the other store takes them in order, and lets the second wait for ever
+        where the first broke off."""
+        return 2 if self.creates_only else 1
+
+    @property
     def access(self) -> Access:
         return Access(endpoint=self.endpoint, region="us-east-1")
 

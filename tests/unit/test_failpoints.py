@@ -30,6 +30,7 @@ READS = {
 EFFECTS = {
     "provider": {"submit", "answer_permit", "cancel", "release"},
     "artifacts": {"adopt", "commit", "write"},
+    "parts": {"begin", "finish"},
     "sender": {"post"},
 }
 

@@ -468,6 +468,14 @@ _REQUESTS = (
     ),
     _code(
         _R,
+        "upload_refused",
+        "Not to be sent",
+        "The machine may not put that into the object store, or not any more; what the store has was not changed.",
+        "Read the detail; a machine whose attempt is over has nothing to send.",
+        status=409,
+    ),
+    _code(
+        _R,
         "method_not_allowed",
         "Method not allowed",
         "The path exists and does not know this method.",

@@ -2,11 +2,10 @@
 
 import errno
 import hashlib
-import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
-from placet.domain.allocations import FoundOutput, Handle, Launch, Observation, Phase, Verb
+from placet.domain.allocations import FoundOutput, Handle, Launch, Observation, Phase, ResolvedInput, Verb
 from placet.domain.errors import OutcomeUnknown, ProviderError, Unavailable
 from placet.domain.records import Artifact, Attempt, Workload
 from placet.domain.values import evolve
@@ -27,6 +26,7 @@ from placet.engine.facts import (
     SubmitAnswer,
 )
 from placet.engine.hearing import Hearing
+from placet.engine.manifests import MANIFEST, OUTPUTS, manifest_bytes
 from placet.engine.pacing import Turns
 from placet.failpoints import Point, passing
 from placet.ports.ambient import Clock
@@ -41,10 +41,15 @@ NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 SEND_WITHIN_MS = 4_000
 
 # No room on a disk, or no answer of an object store.
-PASSING_TROUBLE = (errno.ENOSPC, errno.EDQUOT, errno.EAGAIN)
+PASSING_TROUBLE = NO_SPACE | {errno.EAGAIN}
 
-# Beside the outputs of an attempt: what they are, with sizes and digests. Outputs are in a folder of their own.
-MANIFEST = "manifest.json"
+
+# Makes inputs such that a machine without our credentials can read them; a ``ProviderError`` where one cannot be had.
+Ready = Callable[[Sequence[ResolvedInput]], Awaitable[tuple[ResolvedInput, ...]]]
+
+
+async def _as_they_are(inputs: Sequence[ResolvedInput]) -> tuple[ResolvedInput, ...]:
+    return tuple(inputs)
 
 
 class Effects:
@@ -56,10 +61,12 @@ class Effects:
         artifacts: Artifacts,
         clock: Clock,
         hearing: Hearing | None = None,
+        ready: Ready = _as_they_are,
     ) -> None:
         self._providers = providers
         self._artifacts = artifacts
         self._clock = clock
+        self._ready = ready
         self._hearing = hearing or Hearing(clock)
         self._turns = Turns({name: provider.card for name, provider in providers.items()}, clock)
 
@@ -105,12 +112,13 @@ class Effects:
     async def _submit(self, effect: Submit) -> SubmitAnswer:
         epoch = effect.launch.tag.epoch
         try:
+            launch = evolve(effect.launch, inputs=await self._ready(effect.launch.inputs))
             async with self.call(effect.launch.offer.provider, Verb.SUBMIT) as provider:
                 late_ms = self._clock.now_ms() - effect.intended_ms
                 if late_ms > self._turns.longest_ms(effect.launch.offer.provider, Verb.SUBMIT) + SEND_WITHIN_MS:
                     too_late = Unavailable(f"not sent: {late_ms} ms after its intent somebody else may own it")
                     return SubmitAnswer(epoch=epoch, error=too_late, kept=True)
-                handle = await passing(Point.SUBMIT, provider.submit(effect.launch))
+                handle = await passing(Point.SUBMIT, provider.submit(launch))
         except OutcomeUnknown as error:
             return SubmitAnswer(epoch=epoch, error=error, unclear=True)
         except ProviderError as error:
@@ -164,7 +172,7 @@ class Effects:
         try:
             for output in found:
                 location = self._artifacts.location(
-                    workload.tenant, workload.id, attempt.epoch, f"outputs/{output.path}"
+                    workload.tenant, workload.id, attempt.epoch, f"{OUTPUTS}/{output.path}"
                 )
                 await self._take_over(location, attempt, output)
                 artifacts.append(
@@ -207,7 +215,8 @@ class Effects:
     async def _commit(self, workload: Workload, attempt: Attempt, artifacts: Sequence[Artifact]) -> None:
         """The list of an attempt's outputs, last and once. Raises ``ValueError`` where another one was there first."""
         location = self._artifacts.location(workload.tenant, workload.id, attempt.epoch, MANIFEST)
-        manifest = _manifest(workload.id, attempt.epoch, artifacts)
+        listed = [(one.name, one.path, one.size_bytes, one.sha256) for one in artifacts]
+        manifest = manifest_bytes(workload.id, attempt.epoch, listed)
         if await passing(Point.OUTPUT_MANIFEST, self._artifacts.commit(location, manifest)):
             return
         earlier = b"".join([piece async for piece in self._artifacts.read(location)])
@@ -248,16 +257,6 @@ def _said(error: OSError | ValueError | ProviderError) -> str:
     if error.errno in NO_SPACE:
         return "No space left on the disk that keeps outputs"
     return f"the outputs cannot be kept: {error.strerror}"
-
-
-def _manifest(workload_id: str, epoch: int, artifacts: Sequence[Artifact]) -> bytes:
-    """The same bytes whenever it is made again: no times, one order."""
-    files = [
-        {"name": one.name, "path": one.path, "size_bytes": one.size_bytes, "sha256": one.sha256}
-        for one in sorted(artifacts, key=lambda one: one.path)
-    ]
-    document = {"manifest": 1, "workload_id": workload_id, "epoch": epoch, "files": files}
-    return json.dumps(document, ensure_ascii=True, sort_keys=True, separators=(",", ":")).encode()
 
 
 async def _as_announced(pieces: AsyncIterator[bytes], output: FoundOutput) -> AsyncIterator[bytes]:

@@ -57,13 +57,19 @@ def _signed(route: Route) -> Callable[..., Awaitable[None]]:
 
 
 def _extra(door: Door) -> Json:
-    extra: Json = {**door.extra, "security": [{"token": []}] if door.scope else [], "x-repeat": door.repeat.value}
+    extra: Json = {**door.extra, "security": _security(door), "x-repeat": door.repeat.value}
     if door.scope:
         extra["x-scope"] = door.scope.value
     if door.body is not None:
         content = {"application/json": {"schema": door.body.model_json_schema()}}
         extra["requestBody"] = {"required": True, "content": content}
     return extra
+
+
+def _security(door: Door) -> list[Json]:
+    if door.attempt:
+        return [{"pass": []}]
+    return [{"token": []}] if door.scope else []
 
 
 def _responses(door: Door) -> dict[int | str, dict[str, Any]]:
@@ -92,7 +98,12 @@ def _corrected(described: Json) -> Json:
     for name in _FOREIGN:
         components.get("schemas", {}).pop(name, None)
     components["securitySchemes"] = {
-        "token": {"type": "http", "scheme": "bearer", "description": "`placet token create` makes one."}
+        "token": {"type": "http", "scheme": "bearer", "description": "`placet token create` makes one."},
+        "pass": {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "Given to the machine of an attempt, for it alone.",
+        },
     }
     return described
 

@@ -17,6 +17,7 @@ from placet.engine.orphans import Orphans
 from placet.engine.queries import Queries
 from placet.engine.redelivering import Redelivering
 from placet.engine.resolving import Resolving
+from placet.engine.uploading import Uploading
 from placet.ports.ambient import Clock, Ids
 from placet.ports.store import Store
 from placet.server import problems
@@ -41,6 +42,7 @@ class Doors:
     resolving: Resolving
     redelivering: Redelivering
     ledgers: Ledgers
+    uploading: Uploading
     hearing: Hearing
     budgets: Budgets
     store: Store

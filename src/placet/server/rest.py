@@ -10,6 +10,7 @@ from starlette.types import Receive, Scope, Send
 
 from placet.domain.errors import StoreBusy, StoreFull, StoreUnknown
 from placet.server import (
+    attempts,
     budgets,
     calibrations,
     explanations,
@@ -54,6 +55,7 @@ def routes(doors: Doors) -> tuple[Route, ...]:
         *orphans.Orphans(doors).routes(),
         *hooks.Webhooks(doors).routes(),
         *providers.Providers(doors).routes(),
+        *attempts.Attempts(doors).routes(),
         *operating.Operating(doors, lambda: describe(found)).routes(),
     )
     assert [route.door for route in found] == list(declared()), "routes and declarations differ"
@@ -73,6 +75,7 @@ def declared() -> tuple[Door, ...]:
         *orphans.DOORS,
         *hooks.DOORS,
         *providers.DOORS,
+        *attempts.DOORS,
         *operating.DOORS,
     )
 

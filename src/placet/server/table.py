@@ -51,6 +51,7 @@ class Door:
     reply: type[BaseModel] | None = None
     refusals: tuple[Code, ...] = ()
     media_type: str = "application/json"
+    attempt: bool = False  # for the machine of an attempt, which shows that attempt's pass and no token
     starts: bool = False  # work begins by it: not while the server only observes
     alias: bool = False  # a second name for another door
     extra: Mapping[str, Any] = field(default_factory=dict)  # OpenAPI's words for what no model says

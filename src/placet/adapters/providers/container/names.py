@@ -24,6 +24,7 @@ MEMORY = "placet.memory"
 GPUS = "placet.gpus"
 PLAIN = "placet.plain"
 LIMIT = "placet.limit"
+GRACE = "placet.grace"
 SAYS_MAX = 2000
 COUNT_DIGITS_MAX = 18
 

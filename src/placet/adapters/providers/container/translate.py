@@ -290,6 +290,12 @@ def region(info: Json) -> str:
     return f"engine-{hashlib.sha256(place.encode()).hexdigest()[:8]}"
 
 
+def through_mounts(version: Json) -> bool:
+    """Podman unpacks an archive for the root of a container below its volumes, where nobody sees it."""
+    parts = version.get("Components") or []
+    return not any("podman" in str(part.get("Name", "")).lower() for part in parts)
+
+
 def notes(info: Json, options: ContainerOptions) -> tuple[str, ...]:
     """What this engine is, for people."""
     told = {
