@@ -16,11 +16,13 @@ from placet.contract.words import Scope
 from placet.domain.allocations import Launch
 from placet.engine.budgets import Budgets
 from placet.engine.effects import Effects
+from placet.engine.hearing import Hearing
 from placet.engine.hooks import Hooks
 from placet.engine.ledgers import Ledgers
 from placet.engine.orphans import Orphans
 from placet.engine.redelivering import Redelivering
 from placet.engine.resolving import Resolving
+from placet.engine.uploading import Uploading
 from placet.server.doors import Doors
 from placet.server.rest import build_rest
 from placet.server.tokens import Wish, issue
@@ -62,7 +64,8 @@ class Api:
         provider = ScriptedProvider(clock, script_of)
         self.plane: ControlPlane = await start(f"sqlite:///{folder / 'placet.db'}", folder, provider)
         plane, providers = self.plane, {provider.name: provider}
-        effects = Effects(providers, plane.queries._ports.artifacts, clock)
+        hearing = Hearing(clock)
+        effects = Effects(providers, plane.queries._ports.artifacts, clock, hearing)
         doors = Doors(
             intake=plane.intake,
             queries=plane.queries,
@@ -71,6 +74,8 @@ class Api:
             resolving=Resolving(plane.store, clock, plane.reconciler.touched),
             orphans=Orphans(plane.store, clock, plane.reconciler.sweep_now),
             hooks=Hooks(plane.store, clock, ids, GuardedSender(()), _nobody_is_told),
+            uploading=Uploading(plane.store, plane.queries._ports.artifacts, None, clock),
+            hearing=hearing,
             budgets=Budgets(plane.store, clock, plane.reconciler.allowances),
             store=plane.store,
             clock=clock,

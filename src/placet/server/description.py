@@ -1,6 +1,7 @@
 """The OpenAPI document. FastAPI writes it, from the declared doors, when somebody asks; it serves nothing."""
 
 import inspect
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from string import Formatter
 from typing import Annotated, Any, TypeAlias
@@ -22,8 +23,9 @@ def describe(routes: Sequence[Route]) -> Json:
 
     app = FastAPI(title="Placet", version=__version__, summary="Submit AI workloads; Placet decides where they run.")
     app.router.routes.clear()  # of its own documentation
+    shared = Counter(route.endpoint.__name__ for route in routes if not route.door.alias)
     for route in routes:
-        door = route.door
+        door, verb = route.door, route.endpoint.__name__
         app.router.add_api_route(
             door.path,
             _signed(route),
@@ -32,11 +34,16 @@ def describe(routes: Sequence[Route]) -> Json:
             response_model=None,
             summary=door.summary,
             responses=_responses(door),
-            operation_id=route.endpoint.__name__,
+            operation_id=verb if shared[verb] == 1 else f"{_noun(door)}_{verb}",
             include_in_schema=not door.alias,
             openapi_extra=_extra(door),
         )
     return _corrected(app.openapi())
+
+
+def _noun(door: Door) -> str:
+    """What a door is about, for doors whose verbs are the same word."""
+    return next(word for word in door.path.split("/") if word not in ("", "v1"))
 
 
 def _signed(route: Route) -> Callable[..., Awaitable[None]]:
@@ -94,6 +101,8 @@ def _corrected(described: Json) -> Json:
         for operation in path.values():
             if _is_foreign(operation["responses"].get("422", {})):
                 del operation["responses"]["422"]
+            for response in operation["responses"].values():
+                _as_problem(response)
     components = described.setdefault("components", {})
     for name in _FOREIGN:
         components.get("schemas", {}).pop(name, None)
@@ -109,5 +118,15 @@ def _corrected(described: Json) -> Json:
 
 
 def _is_foreign(response: Json) -> bool:
+    return _shape_of(response) in _FOREIGN
+
+
+def _as_problem(response: Json) -> None:
+    """FastAPI knows one type of content for all models; problem documents have their own."""
+    if _shape_of(response) == api.ProblemDetails.__name__:
+        response["content"] = {problems.MEDIA_TYPE: response["content"]["application/json"]}
+
+
+def _shape_of(response: Json) -> str:
     schema = response.get("content", {}).get("application/json", {}).get("schema", {})
-    return str(schema.get("$ref", "")).rpartition("/")[2] in _FOREIGN
+    return str(schema.get("$ref", "")).rpartition("/")[2]
