@@ -23,6 +23,7 @@ from placet.adapters.providers.local import local_provider
 from placet.adapters.store import make_store, migrate
 from placet.adapters.store.backup import CannotCopy as CannotCopy
 from placet.adapters.store.backup import backup, check, restore
+from placet.adapters.vault import Envelopes, KeyPlaces, UnusableKey
 from placet.config import PrivateSettings, Settings
 from placet.contract.canonical import body_digest, spec_digest
 from placet.contract.support import unsupported
@@ -49,11 +50,13 @@ from placet.engine.redelivering import Redelivering
 from placet.engine.resolving import Resolving
 from placet.engine.timekeeping import StoreClock
 from placet.engine.uploading import Uploading
+from placet.engine.vault import Vault
 from placet.failpoints import Point, around
 from placet.ports.artifacts import Artifacts, PartUploads
 from placet.ports.catalog import Bounds, Catalog
 from placet.ports.provider import Provider
 from placet.ports.store import Store
+from placet.ports.vault import NoKey
 from placet.sdk import places
 from placet.server.doors import Doors
 from placet.server.journal import configure
@@ -92,6 +95,7 @@ class App:
     reconciler: Reconciler
     catalogs: Catalogs
     courier: Courier
+    vault: Vault
     observer: Observer | None = None
     _loop: "asyncio.Task[None] | None" = None
 
@@ -144,8 +148,9 @@ async def open_app(settings: Settings) -> App:
     providers = {name: make() for name, make in provider_makers(settings).items()}
     catalogs = Catalogs(_sources(settings, clock.now_ms()), clock, chance)
     market = Market(providers, catalogs, _own_terms(settings))
+    vault = Vault(store, clock, Envelopes(_keys(settings).ring))
     hearing = Hearing(clock, CorpusFile(settings.data_dir / "provider-messages.json"))
-    effects = Effects(providers, artifacts, clock, hearing)
+    effects = Effects(providers, artifacts, clock, hearing, vault)
     reconciler = Reconciler(
         Ports(
             store=store,
@@ -171,6 +176,7 @@ async def open_app(settings: Settings) -> App:
             quote_s=settings.engine.quote_seconds,
             owner=reconciler,
             budgets=reconciler.allowances.fresh,
+            secrets=vault.missing,
         )
     )
     link_s = settings.objects.link_seconds
@@ -192,8 +198,26 @@ async def open_app(settings: Settings) -> App:
         reconciler=reconciler,
         catalogs=catalogs,
         courier=Courier(store, clock, GuardedSender(settings.webhooks.allowed_private_hosts), chance),
+        vault=vault,
         observer=_observer(settings, store, providers, effects, clock),
     )
+
+
+def _keys(settings: Settings) -> KeyPlaces:
+    asked = settings.secrets
+    return KeyPlaces(
+        text=None if asked.key is None else asked.key.get_secret_value(),
+        file=asked.key_file,
+        own=settings.data_dir / "secret.key" if settings.database.startswith("sqlite") else None,
+    )
+
+
+def check_secret_key(settings: Settings, listening: Listening) -> None:
+    """A key that is set can be used, and where others can come in there is one. Raises ``CannotServe``."""
+    try:
+        _keys(settings).check(listening.host if listening.exposed else None)
+    except UnusableKey as error:
+        raise CannotServe(f"the key for secrets cannot be used: {error}") from error
 
 
 def _artifacts(settings: Settings) -> Artifacts:
@@ -394,6 +418,7 @@ def run_server(settings: Settings, serving: Serving) -> None:
     configure(settings.log.level, settings.log.format)
     listening = _listening(settings, serving)
     check_exposure(listening)
+    check_secret_key(settings, listening)
     with data_folder_lock(settings.data_dir, settings.stamp):
         asyncio.run(_serve(settings, serving, listening, asyncio.Event()))
 
@@ -407,6 +432,7 @@ def serve_embedded(settings: Settings) -> Iterator[Path]:
     """
     configure("error", settings.log.format)
     listening = _listening(settings, Serving(socket_only=True))
+    check_secret_key(settings, listening)
     with data_folder_lock(settings.data_dir, settings.stamp), ThreadPoolExecutor(1, "placet-server") as thread:
         begun: Future[Callable[[], object]] = Future()
         ready: Future[str | None] = Future()
@@ -476,6 +502,7 @@ async def _serve(settings: Settings, serving: Serving, listening: Listening, clo
             raise CannotServe(str(error)) from error
         rest = build_rest(_doors(app, closing))
         await _succeed(app.reconciler, settings.data_dir / "worker")
+        await _rewrap(app)
         app.begin(ended=closing.set)  # a server that accepts and moves nothing is worse than one that is gone
 
         async def idle() -> bool:
@@ -519,6 +546,16 @@ async def _succeed(reconciler: Reconciler, note: Path) -> None:
         await asyncio.to_thread(note.write_text, reconciler.worker)
 
 
+async def _rewrap(app: App) -> None:
+    """What is sealed under a former key is brought under the current one, unless nothing may be written."""
+    if app.observer is not None:
+        return
+    try:
+        await app.vault.rewrap()
+    except NoKey as error:
+        raise CannotServe(f"secrets are kept in this database and the key for them is missing: {error}") from error
+
+
 def _doors(app: App, closing: asyncio.Event) -> Doors:
     async def not_ready() -> tuple[str, ...]:
         return ("engine",) if await app.failed() is not None else ()
@@ -534,6 +571,7 @@ def _doors(app: App, closing: asyncio.Event) -> Doors:
         hearing=app.hearing,
         orphans=Orphans(app.store, app.clock, (app.observer or app.reconciler).sweep_now),
         hooks=Hooks(app.store, app.clock, app.ids, app.courier.sender, app.courier.hurry),
+        vault=app.vault,
         store=app.store,
         clock=app.clock,
         ids=app.ids,

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from placet.domain.allocations import FoundOutput, Handle, Launch, Observation, Phase, Verb
-from placet.domain.errors import OutcomeUnknown, ProviderError, Unavailable
+from placet.domain.errors import InvalidRequest, OutcomeUnknown, ProviderError, Unavailable
 from placet.domain.records import Artifact, Attempt, Workload
 from placet.domain.values import evolve
 from placet.engine.facts import (
@@ -28,6 +28,7 @@ from placet.engine.facts import (
 from placet.engine.hearing import Hearing
 from placet.engine.manifests import MANIFEST, OUTPUTS, manifest_bytes
 from placet.engine.pacing import Turns
+from placet.engine.vault import Unresolved, Vault
 from placet.failpoints import Point, passing
 from placet.ports.ambient import Clock
 from placet.ports.artifacts import STORED, Artifacts
@@ -53,8 +54,10 @@ class Effects:
         artifacts: Artifacts,
         clock: Clock,
         hearing: Hearing | None = None,
+        vault: Vault | None = None,
     ) -> None:
         self._providers = providers
+        self._vault = vault
         self._artifacts = artifacts
         self._clock = clock
         self._hearing = hearing or Hearing(clock)
@@ -64,7 +67,7 @@ class Effects:
         """Do one effect and say what came of it. A look that could not be made brings no fact."""
         match effect:
             case Submit():
-                return (await self._submit(effect),)
+                return (await self._submit(workload, effect),)
             case Find():
                 return await self._find(effect.attempt)
             case Observe():
@@ -99,15 +102,17 @@ class Effects:
             self._hearing.failed(name, verb, error)
             raise
 
-    async def _submit(self, effect: Submit) -> SubmitAnswer:
+    async def _submit(self, workload: Workload, effect: Submit) -> SubmitAnswer:
         epoch = effect.launch.tag.epoch
         try:
+            # From here on the values are in memory, and go to the provider and nowhere else.
+            launch = evolve(effect.launch, secrets=await self._secrets(workload))
             async with self.call(effect.launch.offer.provider, Verb.SUBMIT) as provider:
                 late_ms = self._clock.now_ms() - effect.intended_ms
                 if late_ms > self._turns.longest_ms(effect.launch.offer.provider, Verb.SUBMIT) + SEND_WITHIN_MS:
                     too_late = Unavailable(f"not sent: {late_ms} ms after its intent somebody else may own it")
                     return SubmitAnswer(epoch=epoch, error=too_late, kept=True)
-                handle = await passing(Point.SUBMIT, provider.submit(effect.launch))
+                handle = await passing(Point.SUBMIT, provider.submit(launch))
         except OutcomeUnknown as error:
             return SubmitAnswer(epoch=epoch, error=error, unclear=True)
         except ProviderError as error:
@@ -116,6 +121,19 @@ class Effects:
         if wrong:
             return SubmitAnswer(epoch=epoch, error=OutcomeUnknown(wrong, provider=handle.provider), unclear=True)
         return SubmitAnswer(epoch=epoch, handle=handle)
+
+    async def _secrets(self, workload: Workload) -> tuple[tuple[str, str], ...]:
+        """Variables and values that its spec names, as its tenant has them now. Raises ``ProviderError``."""
+        named = workload.spec.secrets
+        if not named:
+            return ()
+        if self._vault is None:
+            raise InvalidRequest("secrets are named, and none are kept here")
+        try:
+            values = await self._vault.resolved(workload.tenant, (name for _, name in named))
+        except Unresolved as error:
+            raise (Unavailable if error.passing else InvalidRequest)(str(error)) from None
+        return tuple((variable, values[name]) for variable, name in named)
 
     async def _find(self, attempt: Attempt) -> tuple[Fact, ...]:
         try:
