@@ -15,6 +15,7 @@ pytest_plugins = [
     "tests.support.postgres",
     "tests.support.servers",
     "tests.support.slurm",
+    "tests.support.sshd",
 ]
 
 ROOT = Path(__file__).resolve().parent.parent

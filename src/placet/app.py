@@ -3,7 +3,7 @@
 import asyncio
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from placet.adapters.providers.local import local_provider
 from placet.adapters.store import make_store, migrate
 from placet.adapters.store.backup import CannotCopy as CannotCopy
 from placet.adapters.store.backup import backup, check, restore
-from placet.adapters.vault import Envelopes, KeyPlaces, UnusableKey
+from placet.adapters.vault import Envelopes, KeyPlaces
 from placet.config import PrivateSettings, Settings
 from placet.contract.canonical import body_digest, spec_digest
 from placet.contract.support import unsupported
@@ -54,13 +54,13 @@ from placet.engine.vault import Vault
 from placet.failpoints import Point, around
 from placet.ports.artifacts import Artifacts, PartUploads
 from placet.ports.catalog import Bounds, Catalog
-from placet.ports.provider import Provider
+from placet.ports.provider import Examined, Provider
 from placet.ports.store import Store
-from placet.ports.vault import NoKey
 from placet.sdk import places
 from placet.server.doors import Doors
 from placet.server.journal import configure
 from placet.server.rest import build_rest
+from placet.server.sealing import check_key, rewrap
 from placet.server.serve import AlreadyServed as AlreadyServed
 from placet.server.serve import CannotServe as CannotServe
 from placet.server.serve import Control, Listening, check_exposure, data_folder_lock, serve
@@ -212,14 +212,6 @@ def _keys(settings: Settings) -> KeyPlaces:
     )
 
 
-def check_secret_key(settings: Settings, listening: Listening) -> None:
-    """A key that is set can be used, and where others can come in there is one. Raises ``CannotServe``."""
-    try:
-        _keys(settings).check(listening.host if listening.exposed else None)
-    except UnusableKey as error:
-        raise CannotServe(f"the key for secrets cannot be used: {error}") from error
-
-
 def _artifacts(settings: Settings) -> Artifacts:
     """The folder, or the bucket that is set instead. Raises ``Unusable``."""
     if settings.artifacts_url is None:
@@ -277,6 +269,16 @@ def provider_makers(settings: Settings) -> dict[str, Callable[[], Provider]]:
         cluster, hosts = settings.providers.slurm, settings.inputs.allowed_private_hosts
         makers["slurm"] = lambda: slurm_provider(cluster, hosts, clock)
     return makers
+
+
+async def examined(settings: Settings) -> dict[str, Sequence[Examined]]:
+    """What the providers need that can say so, by name; nothing is opened."""
+    found: dict[str, Sequence[Examined]] = {}
+    for name, make in provider_makers(settings).items():
+        examine = getattr(make(), "examine", None)
+        if examine is not None:
+            found[name] = await examine()
+    return found
 
 
 def _engine_makers(settings: Settings, clock: SystemClock) -> dict[str, Callable[[], Provider]]:
@@ -418,7 +420,7 @@ def run_server(settings: Settings, serving: Serving) -> None:
     configure(settings.log.level, settings.log.format)
     listening = _listening(settings, serving)
     check_exposure(listening)
-    check_secret_key(settings, listening)
+    check_key(_keys(settings).check, listening)
     with data_folder_lock(settings.data_dir, settings.stamp):
         asyncio.run(_serve(settings, serving, listening, asyncio.Event()))
 
@@ -432,7 +434,7 @@ def serve_embedded(settings: Settings) -> Iterator[Path]:
     """
     configure("error", settings.log.format)
     listening = _listening(settings, Serving(socket_only=True))
-    check_secret_key(settings, listening)
+    check_key(_keys(settings).check, listening)
     with data_folder_lock(settings.data_dir, settings.stamp), ThreadPoolExecutor(1, "placet-server") as thread:
         begun: Future[Callable[[], object]] = Future()
         ready: Future[str | None] = Future()
@@ -502,7 +504,8 @@ async def _serve(settings: Settings, serving: Serving, listening: Listening, clo
             raise CannotServe(str(error)) from error
         rest = build_rest(_doors(app, closing))
         await _succeed(app.reconciler, settings.data_dir / "worker")
-        await _rewrap(app)
+        if app.observer is None:
+            await rewrap(app.vault)
         app.begin(ended=closing.set)  # a server that accepts and moves nothing is worse than one that is gone
 
         async def idle() -> bool:
@@ -544,16 +547,6 @@ async def _succeed(reconciler: Reconciler, note: Path) -> None:
         await reconciler.succeed(last)
     with around(Point.WORKER_NOTE):
         await asyncio.to_thread(note.write_text, reconciler.worker)
-
-
-async def _rewrap(app: App) -> None:
-    """What is sealed under a former key is brought under the current one, unless nothing may be written."""
-    if app.observer is not None:
-        return
-    try:
-        await app.vault.rewrap()
-    except NoKey as error:
-        raise CannotServe(f"secrets are kept in this database and the key for them is missing: {error}") from error
 
 
 def _doors(app: App, closing: asyncio.Event) -> Doors:

@@ -12,7 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from placet.adapters.ambient import SystemClock
+from placet.adapters.providers.slurm.options import Partition, SlurmOptions
 from placet.adapters.providers.slurm.provider import SlurmProvider
+from placet.adapters.providers.slurm.site import HereSite, run_here
 from placet.domain.allocations import Handle, Launch, Phase
 from placet.domain.errors import Unavailable
 from placet.domain.failures import Cause
@@ -21,20 +24,37 @@ from placet.domain.spec import Runtime, RuntimeKind, Spec
 from placet.ports.provider import Provider
 from placet.testing.conformance.provider import (
     Behaviour,
+    Fault,
     Listener,
     ProviderBench,
     ProviderContract,
     ended,
     in_phase,
     observe,
+    read,
     released,
 )
+from placet.testing.conformance.provider_faults import LAWS
+from placet.testing.conformance.provider_law import Law, trial_on
 from tests.support.local import alive, launch_of, process_spec, resources, shell
 from tests.support.missing import missing
 from tests.support.programs import begun, traced
 from tests.support.slurm import Cluster, SlurmWorld
+from tests.support.sshd import Door
 from tests.support.waiting import wait_until_async
 
+# What the wire to the cluster can be made to do (``tests/support/slurm_faults.py``). Preempted and lost machines, and
+# what is begun again by hand, are in ``TestDeaths``, where the cluster really does it.
+PLAYED = (
+    Fault.LOST_REQUEST,
+    Fault.LOST_REPLY,
+    Fault.SERVER_ERROR,
+    Fault.EMPTY_HANDLE,
+    Fault.LATE_VISIBLE,
+    Fault.NO_CAPACITY,
+    Fault.NO_QUOTA,
+    Fault.UNKNOWN_STATE,
+)
 _roots = itertools.count(1)
 
 
@@ -60,6 +80,12 @@ class SlurmBench(ProviderBench):
         spec = process_spec("/bin/true", resources=resources(cpu_cores=Decimal(10_000)))
         return on_the_cluster(spec, key)
 
+    def faulty(self, fault: Fault, key: str) -> Launch | None:
+        if fault not in PLAYED:
+            return None
+        self.world.plan.faults[key] = fault
+        return self.launch(Behaviour.HOLD if fault is Fault.UNKNOWN_STATE else Behaviour.SUCCEED, key)
+
     async def started(self, key: str) -> int:
         return begun(self._traces / key)
 
@@ -75,6 +101,32 @@ class TestSlurm(ProviderContract):
     async def bench(self, slurm_cluster: Cluster, tmp_path: Path) -> AsyncIterator[ProviderBench]:
         world = SlurmWorld(cluster=slurm_cluster, shared=slurm_cluster.shared / f"laws-{next(_roots)}")
         yield SlurmBench(world, tmp_path / "traces")
+        await world.close()
+
+
+# What goes another way than on this machine: commands, files, outputs. The ways themselves are tried by
+# ``test_slurm_sites``.
+BY_SSH = ("outputs-are-what-was-announced",)
+
+
+class TestBySsh:
+    """The laws whose ways differ where the cluster is another machine."""
+
+    @pytest.mark.parametrize("law", [law for law in LAWS if law.name in BY_SSH], ids=lambda law: law.name)
+    async def test_law(self, law: Law, slurm_cluster: Cluster, ssh_door: Door, tmp_path: Path) -> None:
+        shared = slurm_cluster.shared / f"ssh-{next(_roots)}"
+        slower = {"watch_s": 1.0, "fresh_s": 1.0}  # each look costs a command there
+        world = SlurmWorld(cluster=slurm_cluster, shared=shared, ssh=ssh_door.program, options=slower)
+        bench = SlurmBench(world, tmp_path / "traces")
+        bench.prefix = "ssh-"
+        async with trial_on(bench) as trial:
+            assert not trial.provider.card.outputs_are_files
+            await law.holds(trial)
+            handle = await trial.provider.submit(trial.launch(Behaviour.TALK, "log"))
+            await ended(trial.provider, handle)
+            chunks = await read(trial.provider, handle, "stdout", 4)
+            assert b"".join(chunk.data for chunk in chunks) == b"two\nthree\n"
+            await released(trial.provider, handle)
         await world.close()
 
 
@@ -248,3 +300,79 @@ async def nothing_is_left(world: SlurmWorld, provider: SlurmProvider, handle: Ha
     live = world.cluster.ask("squeue", "-h", "-o", "%i", f"--name={handle.key}")
     assert live.split() == []
     assert (await observe(provider, handle)).phase is Phase.GONE
+
+
+class TestNeeds:
+    """What a cluster needs is looked at, and what is missing is told."""
+
+    async def test_all_is_there(self, slurm_cluster: Cluster) -> None:
+        world = SlurmWorld(cluster=slurm_cluster, shared=slurm_cluster.shared / f"needs-{next(_roots)}")
+        findings = await world.make().examine()
+        everything = ["commands", "controller", "accounts", "partitions", "shared folder", "folder on a node"]
+        assert [one.name for one in findings] == [*everything, "python on a node"], findings
+        assert {one.state for one in findings} == {"ok"}, findings
+        assert os.listdir(world.shared) == []
+
+    async def test_a_partition_that_is_not_there(self, slurm_cluster: Cluster) -> None:
+        shared = slurm_cluster.shared / f"needs-{next(_roots)}"
+        options = {"partitions": (Partition(name="nowhere"),)}
+        world = SlurmWorld(cluster=slurm_cluster, shared=shared, options=options)
+        found = {one.name: one for one in await world.make().examine()}
+        assert found["partitions"].state == "warning"
+        assert "nowhere" in found["partitions"].found
+
+    async def test_a_folder_that_cannot_be_written(self, slurm_cluster: Cluster) -> None:
+        world = SlurmWorld(cluster=slurm_cluster, shared=Path("/proc/nowhere"))
+        last = (await world.make().examine())[-1]
+        assert (last.name, last.state) == ("shared folder", "missing")
+        assert last.fix
+
+    async def test_no_commands(self, tmp_path: Path) -> None:
+        provider = SlurmProvider(SlurmOptions(shared=tmp_path), SystemClock(), HereSite({"PATH": str(tmp_path)}))
+        [only] = await provider.examine()
+        assert only.state == "missing"
+
+
+SPEC = """
+name: on-a-cluster
+runtime: {type: python, script: count.py}
+inputs: [{name: text, source: text.txt}]
+outputs: [{name: counted, path: /outputs/counted.json}]
+constraints: {maximum_runtime_seconds: 60}
+"""
+SCRIPT = """
+import json, os, pathlib
+text = pathlib.Path(os.environ["PLACET_INPUTS"], "text").read_text()
+target = pathlib.Path(os.environ["PLACET_OUTPUTS"], "counted.json")
+target.write_text(json.dumps({"words": len(text.split()), "node": os.environ["SLURMD_NODENAME"]}))
+print("counted", flush=True)
+"""
+SETTINGS = """
+data_dir = "{folder}/data"
+[local]
+enabled = false
+[providers.slurm]
+enabled = true
+shared = "{shared}"
+conf = "{conf}"
+poll_seconds = 1
+settle_seconds = 1
+"""
+
+
+async def test_the_whole_line_through_a_server(slurm_cluster: Cluster, tmp_path: Path) -> None:
+    """The same spec as on any machine: its script and input are brought, its output is delivered, nothing is left."""
+    shared = slurm_cluster.shared / f"line-{next(_roots)}"
+    (tmp_path / "spec.yaml").write_text(SPEC)
+    (tmp_path / "count.py").write_text(SCRIPT)
+    (tmp_path / "text.txt").write_text("four words of text\n")
+    settings = SETTINGS.format(folder=tmp_path, shared=shared, conf=slurm_cluster.conf)
+    (tmp_path / "placet.toml").write_text(settings)
+    line = [sys.executable, "-m", "placet", "run", "--json", str(tmp_path / "spec.yaml")]
+    environment = {**os.environ, "PLACET_CONFIG": str(tmp_path / "placet.toml")}
+    answer = await run_here(line, environment, limit_s=100.0)
+    assert answer.code == 0, answer.err
+    found = list((tmp_path / "data" / "artifacts").rglob("outputs/counted.json"))
+    told = json.loads(found[0].read_text())
+    assert told["words"] == 4
+    assert told["node"].startswith(slurm_cluster.name)

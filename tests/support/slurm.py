@@ -18,12 +18,14 @@ from pathlib import Path
 import pytest
 
 from placet.adapters.ambient import SystemClock
-from placet.adapters.providers.slurm.commands import command_environment
+from placet.adapters.providers.slurm.commands import command_environment, spoken_environment
 from placet.adapters.providers.slurm.options import SlurmOptions
 from placet.adapters.providers.slurm.provider import SlurmProvider
-from placet.adapters.providers.slurm.site import HereSite
+from placet.adapters.providers.slurm.site import Site
+from placet.adapters.providers.slurm.ssh import SshSite
 from placet.testing.conformance.provider import Listener
 from tests.support.missing import missing
+from tests.support.slurm_faults import LossySite, Plan
 from tests.support.waiting import wait_until
 
 PROGRAMS = ("sbatch", "slurmctld", "slurmd", "slurmdbd", "munged", "mariadbd", "mariadb-install-db", "sacctmgr")
@@ -312,9 +314,12 @@ class SlurmWorld:
     cluster: Cluster
     shared: Path
     options: Mapping[str, object] = field(default_factory=dict)
+    plan: Plan = field(default_factory=Plan)
+    ssh: str = ""
     opened: list[SlurmProvider] = field(default_factory=list)
 
-    async def connect(self, listener: Listener) -> SlurmProvider:
+    def make(self) -> SlurmProvider:
+        """A provider that is not open."""
         options = SlurmOptions(
             shared=self.shared,
             poll_s=1.0,
@@ -326,8 +331,14 @@ class SlurmWorld:
             call_limit_s=5.0,
         )
         options = replace(options, **self.options)  # type: ignore[arg-type]  # the fields of SlurmOptions, by name
-        site = HereSite(command_environment(self.cluster.environment, {}))
-        provider = SlurmProvider(options, SystemClock(), site)
+        site: Site = LossySite(command_environment(self.cluster.environment, {}), self.plan)
+        if self.ssh:
+            spoken = spoken_environment({"SLURM_CONF": str(self.cluster.conf)})
+            site = SshSite("cluster", spoken, dict(os.environ), program=self.ssh)
+        return SlurmProvider(options, SystemClock(), site)
+
+    async def connect(self, listener: Listener) -> SlurmProvider:
+        provider = self.make()
         listener.provider = provider
         await provider.open(listener.hints)
         self.opened.append(provider)

@@ -13,16 +13,12 @@ from pathlib import Path
 from typing import Final
 
 from placet.domain.vault import Sealed
-from placet.ports.vault import CannotOpen, NoKey
+from placet.ports.vault import CannotOpen, NoKey, UnusableKey
 
 KEY_BYTES: Final = 32
 NONCE_BYTES: Final = 12
 FILE_BYTES_MAX: Final = 64 * 1024
 FIX = "a key is 32 random bytes in base64, one on each line, the newest first: openssl rand -base64 32"
-
-
-class UnusableKey(Exception):
-    """The key that is set cannot be used; the message never holds any of it."""
 
 
 class Ring:

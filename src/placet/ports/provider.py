@@ -39,6 +39,25 @@ class Rehearsing(Protocol):
         """
 
 
+@dataclass(frozen=True, kw_only=True)
+class Examined:
+    """One thing that a provider needs: its state (``ok``, ``missing``, ``warning``, or ``off`` for not looked at), what
+    was found, what that means, and how to mend it."""
+
+    name: str
+    state: str
+    found: str
+    means: str = ""
+    fix: str = ""
+
+
+class Examining(Protocol):
+    """What an adapter may offer besides, where much has to be in place before it works."""
+
+    async def examine(self) -> Sequence[Examined]:
+        """Look at all that it needs, without being open; ends within about a minute and leaves nothing."""
+
+
 class Provider(Protocol):
     """The verbs, a contract card, and hints."""
 

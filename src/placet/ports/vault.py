@@ -13,6 +13,10 @@ class NoKey(Exception):
     """Nothing can be sealed or opened here; the message says what to set."""
 
 
+class UnusableKey(Exception):
+    """The key that is set cannot be used; the message never holds any of it."""
+
+
 class Cipher(Protocol):
     """Sealing under the key of the deployment; what was sealed opens only as the tenant, name and version it was."""
 

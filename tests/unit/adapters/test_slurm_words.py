@@ -204,6 +204,12 @@ def test_absence_is_unknown_at_first_and_then_gone() -> None:
     assert judge(known(folder=False, job=JOB)).phase is Phase.RUNNING
 
 
+def test_a_job_that_the_cluster_gave_up_was_stopped_by_nobody() -> None:
+    job = replace(OVER, state="CANCELLED", reason="ReqNodeNotAvail")
+    assert judge(known(job=job)).cause is Cause.PROVIDER_ERROR
+    assert judge(known(job=job, stopped=True)).cause is Cause.STOPPED
+
+
 def test_a_state_that_nobody_knows_is_unknown() -> None:
     seen = judge(known(job=replace(JOB, state="BRAND_NEW")))
     assert (seen.phase, seen.native_state) == (Phase.UNKNOWN, "BRAND_NEW")
@@ -296,7 +302,9 @@ def test_an_order_holds_no_secret() -> None:
     launch = replace(launch_of(shell("true"), "k"), secrets=(("TOKEN", "hush-hush"),))
     order = orders.order_document(launch, OPTIONS, orders.Places(shared=OPTIONS.shared), 1.0)
     assert b"hush-hush" not in order
-    assert b"hush-hush" in (orders.secrets_document(launch) or b"")
+    assert b"hush-hush" not in orders.plain_order(order)
+    assert b"hush-hush" in orders.secrets_document(launch)
+    assert b"hush-hush" in orders.plain_secrets(launch)
 
 
 def test_the_commands_hear_of_nothing_that_happens_to_be_here() -> None:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placet.adapters.vault import Envelopes, KeyPlaces, UnusableKey, key_file, key_file_made, key_id, read_keys
+from placet.adapters.vault import Envelopes, KeyPlaces, key_file, key_file_made, key_id, read_keys
 from placet.domain.vault import Sealed
-from placet.ports.vault import CannotOpen, NoKey
+from placet.ports.vault import CannotOpen, NoKey, UnusableKey
 
 OLD, NEW = (base64.b64encode(bytes([letter]) * 32).decode() for letter in b"on")
 BARE = Sealed(
@@ -124,3 +124,13 @@ def test_our_own_key_is_not_made_anew_to_open_what_another_sealed(tmp_path: Path
     assert lost.open(lost.seal(BARE, b"value")) == b"value"
     with pytest.raises(NoKey, match="share a database"):
         KeyPlaces().ring(make=True)
+
+
+def test_where_others_come_in_a_key_must_be_set(tmp_path: Path) -> None:
+    with pytest.raises(UnusableKey, match="can be reached from other machines"):
+        KeyPlaces(own=tmp_path / "secret.key").check("example.org")
+    KeyPlaces(own=tmp_path / "secret.key").check(None)
+    KeyPlaces(text=OLD).check("example.org")
+    with pytest.raises(UnusableKey, match="No such file"):
+        KeyPlaces(file=tmp_path / "none").check(None)
+    assert OLD not in repr(KeyPlaces(text=OLD))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from placet.runner.ambient import Ambient
-from placet.runner.portable import bootstrap, hardware
+from placet.runner.portable import hardware
 from placet.runner.portable.build import build
 from placet.runner.portable.drop import CLAIM, SECRETS, Taken, claim, take_secrets
 from placet.runner.records import read_record
@@ -32,9 +32,17 @@ def test_every_part_of_it_is_python_3_8() -> None:
 def test_annotations_are_never_evaluated_by_an_old_python() -> None:
     """``list[str]`` is no error in 3.8 only where annotations are not evaluated."""
     for name, text in sources().items():
-        annotated = any(isinstance(node, ast.AnnAssign | ast.arg) for node in ast.walk(ast.parse(text)))
-        if annotated and name.startswith("placet/runner/"):
-            assert "from __future__ import annotations" in text or name.endswith(("supervisor.py", "inner.py")), name
+        tree = ast.parse(text)
+        given = [node.annotation for node in ast.walk(tree) if isinstance(node, ast.AnnAssign | ast.arg)]
+        given += [node.returns for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+        new = [
+            part
+            for annotation in given
+            if annotation is not None
+            for part in ast.walk(annotation)
+            if isinstance(part, ast.Subscript) or (isinstance(part, ast.BinOp) and isinstance(part.op, ast.BitOr))
+        ]
+        assert not new or "from __future__ import annotations" in text, name
 
 
 def test_it_imports_the_standard_library_alone() -> None:
@@ -64,22 +72,6 @@ def test_without_an_order_it_does_nothing(tmp_path: Path) -> None:
     done = subprocess.run(line, capture_output=True, timeout=30, check=False)
     assert done.returncode == 96, done.stderr
     assert list(folder.iterdir()) == []
-
-
-def test_without_a_python_the_first_program_says_so(tmp_path: Path) -> None:
-    script = tmp_path / "bootstrap.sh"
-    script.write_text(bootstrap.TEXT)
-    done = subprocess.run(
-        ["/bin/sh", str(script), "runner.pyz", str(tmp_path)],
-        env={"PATH": str(tmp_path)},
-        capture_output=True,
-        timeout=30,
-        check=False,
-    )
-    if Path("/usr/libexec/platform-python").exists():
-        return
-    assert done.returncode == bootstrap.NO_PYTHON
-    assert b"no Python 3.8 or newer" in done.stderr
 
 
 def test_of_many_claims_one_is_held(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """What is here, what is missing, what that means, and how to get it. Looks; changes nothing."""
 
+import asyncio
 import importlib.util
 import os
 import shutil
@@ -46,6 +47,7 @@ def doctor(context: typer.Context) -> int:
     options: Options = context.obj
     output = Output(options)
     findings = list(examine(options.data_dir or places.data_dir(os.environ), *_local(options)))
+    findings += _needs(options)
     with last_words():
         if output.json:
             output.document({"findings": [asdict(finding) for finding in findings]})
@@ -317,6 +319,20 @@ def _providers(data: Path) -> Iterator[Finding]:
             means="; ".join(missing),
             fix=f"`placet provider show {one.name}` has its whole card" if missing else "",
         )
+
+
+def _needs(options: Options) -> Iterator[Finding]:
+    """What the providers need that the settings of this machine switch on, where they can say so."""
+    try:
+        settings = settings_for(options)
+    except Stop:
+        return
+    from placet import app
+
+    for provider, findings in asyncio.run(app.examined(settings)).items():
+        for one in findings:
+            name = f"{provider}: {one.name}"
+            yield Finding(name=name, state=one.state, found=one.found, means=one.means, fix=one.fix)
 
 
 def _process(name: str, path: Path, otherwise: str) -> Finding:

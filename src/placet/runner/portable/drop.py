@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # Of the controller.
 ORDER = "order.json"
 SECRETS = "secrets.json"
+SECRETS_PLAIN = "secrets.sh"
 PERMIT = "permit.json"
 STOP = "stop.json"
 # Of the runner.
@@ -84,8 +85,9 @@ def take_secrets(folder: str) -> dict[str, str]:
     """The secrets of the order, which are gone from the disk before anything is done with them."""
     path = os.path.join(folder, SECRETS)
     document = read_record(path)
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)
+    for name in (SECRETS, SECRETS_PLAIN):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(folder, name))
     return {str(name): str(value) for name, value in (document or {}).items()}
 
 

@@ -22,7 +22,7 @@ from placet.runner.world import PATH_DEFAULT, World
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict
+    from typing import Any, Dict, Mapping
 
     from placet.runner.attempt import Attempt
     from placet.runner.portable.drop import Transport
@@ -44,6 +44,7 @@ TELL_AGAIN_S = 1.0
 # So long the end is said again where it is not heard.
 LAST_WORD_S = 60.0
 OURS = "PLACET_"
+FOR_BUILDS = ("UV_", "SSL_CERT_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 
 
 class Shared(Layout):
@@ -226,7 +227,8 @@ def main(arguments: list[str] | None = None) -> int:
     layout.create()
     world = World(layout, use_groups=False, use_sandbox=False)
     world.ambient = Ambient()
-    world.settings.configure({"path": os.environ.get("PATH") or PATH_DEFAULT, **(order.get("settings") or {})})
+    given_here = {"path": os.environ.get("PATH") or PATH_DEFAULT, "build_env": _build_environment(os.environ)}
+    world.settings.configure({**given_here, **(order.get("settings") or {})})
     world.settings.python = world.settings.python or sys.executable
     try:
         claim(folder, world.identity, {**_whereabouts(world), "reported": _reported(order)})
@@ -247,6 +249,11 @@ def _whereabouts(world: World) -> Json:
 def _reported(order: Json) -> dict[str, str]:
     """What the machine's manager calls this, by the names that the order asks for."""
     return {name: os.environ[name] for name in order.get("report_env") or () if name in os.environ}
+
+
+def _build_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """What a build of packages needs to know of this machine: its indexes, certificates and proxies."""
+    return {name: value for name, value in environment.items() if name.upper().startswith(FOR_BUILDS)}
 
 
 def _shown(found: Json) -> str:

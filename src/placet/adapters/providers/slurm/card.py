@@ -15,6 +15,8 @@ def card(options: SlurmOptions, commands: Commands, *, outputs_are_files: bool) 
     notes = [
         f"{commands.version or 'version not known yet'}; the time between TERM and KILL is {commands.kill_wait_s:g} s"
     ]
+    if commands.problem:
+        notes.append(f"not reached yet: {commands.problem}")
     if not commands.accounting:
         notes.append("the cluster keeps no accounts: what ended is known from the runner's record alone")
     return ContractCard(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from placet.adapters.providers.slurm.offers import FORMAT, Row, rows
 from placet.adapters.providers.slurm.options import SlurmOptions
-from placet.adapters.providers.slurm.site import Answer, Overdue, Site, Unreachable
+from placet.adapters.providers.slurm.site import NOT_FOUND, Answer, Overdue, Site, Unreachable
 from placet.adapters.providers.slurm.words import (
     ACCOUNT_FORMAT,
     ERRORS,
@@ -17,7 +17,7 @@ from placet.adapters.providers.slurm.words import (
 )
 from placet.adapters.refusals import provider_error
 from placet.domain.allocations import ErrorKind
-from placet.domain.errors import OutcomeUnknown, ProviderError, Unavailable
+from placet.domain.errors import AuthFailed, OutcomeUnknown, ProviderError, Unavailable
 
 # Slurm's own words for that it keeps no accounts.
 NO_ACCOUNTS = ("accounting storage is disabled", "accounting_storage/none", "Slurm accounting storage is disabled")
@@ -41,10 +41,21 @@ class Commands:
         self.kill_wait_s = KILL_WAIT_S
         self.version = ""
         self.cluster = ""
+        self.problem = ""
 
     async def greet(self) -> None:
-        """Find out who we are there and what the cluster is like."""
-        self._user = (await self._said(["id", "-un"])).strip()
+        """Find out who we are there and what the cluster is like; once that is known, nothing is asked again."""
+        if self._user:
+            return
+        try:
+            await self._greet()
+        except Unavailable as error:
+            self._user, self.problem = "", str(error)
+            raise
+        self.problem = ""
+
+    async def _greet(self) -> None:
+        user = (await self._said(["id", "-un"])).strip()
         self.version = (await self._said(["sinfo", "--version"])).strip()
         told = dict(
             re.findall(r"^(\w+)\s*=\s*(.*?)\s*$", await self._said(["scontrol", "show", "config"]), re.MULTILINE)
@@ -58,9 +69,11 @@ class Commands:
         else:
             answer = await self._asked(["sacct", "-X", "-n", "-P", "--name=placet-probe"])
             self.accounting = answer.good and not any(word in answer.err for word in NO_ACCOUNTS)
+        self._user = user
 
     async def queue(self, fresh_s: float | None = None) -> Sequence[Job]:
         """All jobs of ours that the controller knows, ended ones for some minutes; not older than that."""
+        await self.greet()
         asked_s = self._monotonic_s()
         oldest_s = asked_s - (self._options.fresh_s if fresh_s is None else fresh_s)
         async with self._turn:
@@ -86,6 +99,7 @@ class Commands:
     async def send(self, line: Sequence[str], script: bytes) -> str:
         """The id of the new job. Raises what ``ERRORS`` says, ``OutcomeUnknown`` where that is so."""
         name = self._options.name
+        await self.greet()
         self.forget_queue()
         try:
             answer = await self._site.run(line, limit_s=self._options.submit_limit_s, stdin=script)
@@ -104,6 +118,7 @@ class Commands:
 
     async def cancel(self, key: str, *, waiting_only: bool) -> None:
         """Cancel every job of that name."""
+        await self.greet()
         line = ["scancel", f"--name={key}", f"--user={self._user}"]
         answer = await self._asked([*line, "--state=PENDING"] if waiting_only else line)
         self.forget_queue()
@@ -132,6 +147,8 @@ class Commands:
 
     async def _said(self, line: Sequence[str]) -> str:
         answer = await self._asked(line)
+        if answer.code == NOT_FOUND:
+            raise AuthFailed(f"{answer.err[:TAIL].strip()}: the provider cannot work", provider=self._options.name)
         if not answer.good:
             raise Unavailable(f"{line[0]}: {answer.err[:TAIL].strip() or answer.code}", provider=self._options.name)
         return answer.out
@@ -149,7 +166,7 @@ def refusal(answer: Answer, provider: str) -> ProviderError:
     for rule in ERRORS:
         if rule.marker in answer.err:
             return provider_error(rule.kind, said, provider=provider, raw=f"{answer.code} {said}")
-    if answer.code == 127:  # the shell's, and ours, for a program that is not there
+    if answer.code == NOT_FOUND:
         return provider_error(ErrorKind.UNAVAILABLE, said, provider=provider, raw=f"{answer.code} {said}")
     return provider_error(ErrorKind.OUTCOME_UNKNOWN, said or f"exit code {answer.code}", provider=provider, raw=said)
 
@@ -157,8 +174,12 @@ def refusal(answer: Answer, provider: str) -> ProviderError:
 def command_environment(own: Mapping[str, str], more: Mapping[str, str]) -> dict[str, str]:
     """The environment of the commands, and so of the jobs: what the cluster needs, nothing that happens to be here."""
     kept = {name: own[name] for name in ("HOME", "USER", "LOGNAME", "PATH", "SLURM_CONF") if name in own}
-    # Times are told in seconds of 1970, so that no time zone is guessed.
-    return {"PATH": "/usr/local/bin:/usr/bin:/bin", **kept, **more, "LC_ALL": "C", "SLURM_TIME_FORMAT": "%s"}
+    return {"PATH": "/usr/local/bin:/usr/bin:/bin", **kept, **spoken_environment(more)}
+
+
+def spoken_environment(more: Mapping[str, str]) -> dict[str, str]:
+    """What makes the commands speak as we read. Times in seconds of 1970, so that no time zone is guessed."""
+    return {**more, "LC_ALL": "C", "SLURM_TIME_FORMAT": "%s"}
 
 
 def _never_was(job: Job) -> bool:

@@ -17,7 +17,7 @@ from placet.runner import causes
 # Ends of which the runner saw the effect and not the reason: the cluster's word is waited for.
 BY_THE_HOST = (causes.CAUSE_KILLED, causes.CAUSE_HOST)
 # Of the runner, where it did nothing.
-EXIT_TAKEN, EXIT_NO_ORDER, EXIT_NO_PYTHON = 94, 96, 97
+EXIT_TAKEN, EXIT_NO_ORDER = 94, 96
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +58,13 @@ def judge(known: Known) -> Observation:
     if known.looked_ms - (job.end_ms or 0) < known.settle_ms:
         return _seen(known, Phase.STOPPING, job)
     return _cut_off(known, job)
+
+
+def is_sufficient(status: Mapping[str, Any] | None) -> bool:
+    """Whether the runner's word is the last one, and nothing that the cluster could say would change it."""
+    if status is None or status.get("phase") != causes.ENDED or "refused" in status:
+        return False
+    return status.get("cause") not in BY_THE_HOST
 
 
 def _last_word(known: Known, status: Mapping[str, Any]) -> Observation:
@@ -126,14 +133,15 @@ def _reason(known: Known, job: Job) -> tuple[Cause, str]:
     where = f" on {job.nodes}" if job.nodes else ""
     reason = f", {job.reason}" if job.reason else ""
     said = f"the cluster says {job.state}{where}{reason}"
+    if cause is Cause.STOPPED and job.reason and not known.stopped:
+        # Whoever cancels a running job leaves no reason: here the cluster gave it up.
+        return Cause.PROVIDER_ERROR, said
     if cause is not None:
         return cause, said
     if job.exit_code in (EXIT_NO_ORDER, EXIT_TAKEN) and known.stopped:
         return Cause.STOPPED, "stopped before it began"
     if job.exit_code == EXIT_TAKEN:
         return Cause.LOST, f"it was begun a second time, which runs nothing; the first time was lost ({said})"
-    if job.exit_code == EXIT_NO_PYTHON:
-        return Cause.PROVIDER_ERROR, f"no Python 3.8 or newer{where}: install one, or name it in the settings"
     if job.signal == 9:
         return Cause.KILLED, f"{said}: its runner was killed"
     if known.status is None:

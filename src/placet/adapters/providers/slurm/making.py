@@ -3,13 +3,17 @@
 import os
 from pathlib import Path
 
-from placet.adapters.providers.slurm.commands import command_environment
+from placet.adapters.providers.slurm.commands import command_environment, spoken_environment
 from placet.adapters.providers.slurm.options import GpuKind, Partition, SlurmOptions
 from placet.adapters.providers.slurm.provider import SlurmProvider
 from placet.adapters.providers.slurm.settings import SlurmSettings
-from placet.adapters.providers.slurm.site import HereSite
+from placet.adapters.providers.slurm.site import HereSite, Site
+from placet.adapters.providers.slurm.ssh import SshSite
 from placet.domain.units import GB
 from placet.ports.ambient import Clock
+
+# A look at another machine costs a command there.
+WATCH_S, WATCH_BY_SSH_S = 0.5, 3.0
 
 
 def slurm_provider(section: SlurmSettings, allowed_hosts: tuple[str, ...], clock: Clock) -> SlurmProvider:
@@ -18,7 +22,13 @@ def slurm_provider(section: SlurmSettings, allowed_hosts: tuple[str, ...], clock
     if section.conf is not None:
         more["SLURM_CONF"] = str(section.conf)
     options = options_of(section, allowed_hosts)
-    return SlurmProvider(options, clock, HereSite(command_environment(os.environ, more)))
+    site: Site
+    if section.ssh:
+        # Nothing of this machine's environment means anything there.
+        site = SshSite(section.ssh, spoken_environment(more), dict(os.environ))
+    else:
+        site = HereSite(command_environment(os.environ, more))
+    return SlurmProvider(options, clock, site)
 
 
 def options_of(section: SlurmSettings, allowed_hosts: tuple[str, ...]) -> SlurmOptions:
@@ -49,6 +59,7 @@ def options_of(section: SlurmSettings, allowed_hosts: tuple[str, ...]) -> SlurmO
         permit_within_s=section.permit_seconds,
         poll_s=section.poll_seconds,
         settle_s=section.settle_seconds,
+        watch_s=WATCH_BY_SSH_S if section.ssh else WATCH_S,
         heartbeat_s=section.heartbeat_seconds,
         log_bytes=section.log_limit,
         output_bytes=section.output_limit,

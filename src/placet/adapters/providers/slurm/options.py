@@ -32,8 +32,9 @@ class SlurmOptions:
 
     ``environment`` is that of the commands. ``kill_wait_s``: how long the cluster waits between TERM and KILL, ``None``
     is found out. ``margin_s`` is added to the run time that a spec allows, for what comes before and after the program.
-    ``settle_s``: how much later than the cluster's word the runner's last one may be seen on the shared file system.
-    ``visible``: folders that the nodes see under the same path; what an input names below one of them is not copied.
+    ``look_s`` is the pause between two looks of the runner, ``watch_s`` of ours, at what the other wrote. ``settle_s``:
+    how much later than the cluster's word the runner's last one may be seen on the shared file system. ``visible``
+    are folders that the nodes see under the same path; what an input names below one of them is not copied.
     """
 
     shared: Path
@@ -55,6 +56,7 @@ class SlurmOptions:
     fresh_s: float = 1.0
     heartbeat_s: float = 10.0
     look_s: float = 0.5
+    watch_s: float = 0.5
     settle_s: float = 15.0
     visibility_s: float = 60.0
     call_limit_s: float = 30.0

@@ -16,6 +16,7 @@ from placet.adapters.providers.slurm.offers import Row
 from placet.adapters.providers.slurm.options import SlurmOptions
 from placet.domain.allocations import Launch
 from placet.domain.errors import InvalidRequest
+from placet.runner.portable import bootstrap
 
 MIB = 1024 * 1024
 MINUTE_S = 60
@@ -24,6 +25,8 @@ RUNNER_BYTES = 64 * MIB
 PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@%+-]*")
 # The time limit of a job that has none of its own is the partition's.
 JOB_ID = "SLURM_JOB_ID"
+# No input is called so.
+SCRIPT = ".script"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +74,7 @@ def tag_document(launch: Launch, sent_ms: int) -> bytes:
     )
 
 
-def order_document(launch: Launch, options: SlurmOptions, places: Places, host_grace_s: float) -> bytes:
+def order_document(launch: Launch, options: SlurmOptions, places: Places, host_grace_s: float, uv: str = "") -> bytes:
     """What the runner is to do. Secrets are not in it."""
     terms = runner_documents.Terms(
         provider=options.name,
@@ -88,11 +91,14 @@ def order_document(launch: Launch, options: SlurmOptions, places: Places, host_g
     for each in document["inputs"]:
         if each["kind"] == "path" and not _visible(Path(each["source"]), options):
             each["source"] = str(folder / "brought" / each["name"])
+    script = launch.spec.runtime.script
+    if script is not None and document.get("python") and not _visible(Path(script), options):
+        document["python"]["script"] = str(folder / "brought" / SCRIPT / Path(script).name)
     settings = {
         "collect_limit_s": options.collect_limit_s,
         "output_bytes": options.output_bytes or 0,
         "python": options.python,
-        "uv": options.uv,
+        "uv": uv,
     }
     return _encoded(
         {
@@ -109,14 +115,27 @@ def order_document(launch: Launch, options: SlurmOptions, places: Places, host_g
     )
 
 
-def secrets_document(launch: Launch) -> bytes | None:
-    """Read once by the runner and deleted; ``None`` when there are none."""
-    return _encoded(dict(launch.secrets)) if launch.secrets else None
+def secrets_document(launch: Launch) -> bytes:
+    """Read once by the runner and deleted."""
+    return _encoded(dict(launch.secrets))
+
+
+def plain_secrets(launch: Launch) -> bytes:
+    """The same for a node without Python."""
+    return "\n".join([*bootstrap.exports(dict(launch.secrets)), ""]).encode()
+
+
+def plain_order(order: bytes) -> bytes:
+    """What of an order a node without Python needs."""
+    return bootstrap.plain(json.loads(order)).encode()
 
 
 def to_bring(launch: Launch, options: SlurmOptions) -> list[tuple[str, Path]]:
-    """Inputs, by name, that the nodes do not see where they are."""
+    """What the nodes do not see where it is, and the place below ``brought`` where they will: inputs and the script."""
     found = []
+    script = launch.spec.runtime.script
+    if script is not None and not _visible(Path(script), options):
+        found.append((f"{SCRIPT}/{Path(script).name}", Path(script)))
     for each in launch.inputs:
         source = Path(each.source.removeprefix("file://"))
         if each.kind == "path" and not _visible(source, options):

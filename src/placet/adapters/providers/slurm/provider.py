@@ -4,6 +4,7 @@ It keeps nothing that matters: what is true lies in the shared folder, the queue
 """
 
 import asyncio
+import contextlib
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
@@ -14,11 +15,12 @@ from typing import Any, TypeVar
 from placet.adapters.providers.slurm import orders
 from placet.adapters.providers.slurm.card import RUNTIMES, card
 from placet.adapters.providers.slurm.commands import Commands
-from placet.adapters.providers.slurm.judging import Known, judge
+from placet.adapters.providers.slurm.examining import examine
+from placet.adapters.providers.slurm.judging import Known, is_sufficient, judge
 from placet.adapters.providers.slurm.offers import Row, make_offers, offer_id
 from placet.adapters.providers.slurm.options import SlurmOptions
 from placet.adapters.providers.slurm.orders import Places
-from placet.adapters.providers.slurm.site import Overdue, Site, Unreachable
+from placet.adapters.providers.slurm.site import Overdue, Site, Unreachable, own_uv
 from placet.adapters.providers.slurm.words import Job
 from placet.domain.allocations import (
     ContractCard,
@@ -34,13 +36,14 @@ from placet.domain.errors import InvalidRequest, NoCapacity, OutcomeUnknown, Pro
 from placet.domain.offers import Offer
 from placet.domain.spec import RuntimeKind
 from placet.ports.ambient import Clock
-from placet.ports.provider import Hints
+from placet.ports.provider import Examined, Hints
 from placet.runner import causes
 from placet.runner.launch import Invalid, checked_key
 from placet.runner.portable import bootstrap, drop
 from placet.runner.portable.build import build
 
 ASK_AGAIN_MS = 2000
+TAG = "tag.json"
 OFFERS_EVERY_S = 60.0
 OFFERS_FRESH_MS = 60_000
 WAITS_EVERY_S = 300.0
@@ -84,6 +87,7 @@ class SlurmProvider:
         self._waits_at_s = -1e9
         self._asked_ms: dict[str, int] = {}
         self._told: dict[str, object] = {}
+        self._lent: set[Path] = set()
 
     @property
     def name(self) -> str:
@@ -94,12 +98,14 @@ class SlurmProvider:
         return card(self._options, self._commands, outputs_are_files=self._site.here)
 
     async def open(self, hints: Hints) -> None:
-        await self._commands.greet()
         try:
             await self._prepare()
         except (OSError, Unreachable, Overdue) as error:
             raise Unavailable(f"the shared folder cannot be used: {error}", provider=self.name) from error
-        await self._look_at_offers()
+        # A controller that is down keeps nobody from starting: its offers come when it does.
+        with contextlib.suppress(Unavailable):
+            await self._commands.greet()
+            await self._look_at_offers()
         self._hints = hints
         self._watching = asyncio.create_task(self._watch(), name="slurm")
 
@@ -204,6 +210,13 @@ class SlurmProvider:
             at += len(data)
             yield data
 
+    async def examine(self) -> Sequence[Examined]:
+        """All that the cluster needs (``ports.provider.Examining``)."""
+        try:
+            return await examine(self._site, self._commands, self._options)
+        finally:
+            await self._site.close()
+
     # Sending.
 
     async def _submit(self, launch: Launch, row: Row) -> Handle:
@@ -250,17 +263,33 @@ class SlurmProvider:
         return None
 
     async def _write_order(self, launch: Launch, folder: Path) -> None:
-        order = orders.order_document(launch, self._options, self._places, self._commands.kill_wait_s * GRACE_SHARE)
-        await self._site.write(folder / "tag.json", orders.tag_document(launch, self._clock.now_ms()))
+        grace_s, uv = self._commands.kill_wait_s * GRACE_SHARE, await self._uv(launch)
+        order = orders.order_document(launch, self._options, self._places, grace_s, uv)
+        await self._site.write(folder / TAG, orders.tag_document(launch, self._clock.now_ms()))
         for name, source in orders.to_bring(launch, self._options):
             try:
                 await self._site.bring(source, folder / "brought" / name)
             except FileNotFoundError as error:
-                raise InvalidRequest(f"input {name!r} is not there: {source}", provider=self.name) from error
-        secrets = orders.secrets_document(launch)
-        if secrets is not None:
-            await self._site.write(folder / drop.SECRETS, secrets)
+                raise InvalidRequest(f"it is not there: {source}", provider=self.name) from error
+        if launch.secrets:
+            await self._site.write(folder / drop.SECRETS, orders.secrets_document(launch))
+            await self._site.write(folder / drop.SECRETS_PLAIN, orders.plain_secrets(launch))
+        await self._site.write(folder / bootstrap.PLAIN, orders.plain_order(order))
         await self._site.write(folder / drop.ORDER, order)
+
+    async def _uv(self, launch: Launch) -> str:
+        """Where the nodes find ``uv``: as set, else the one of this machine is lent to them. Empty without need."""
+        if self._options.uv or not launch.spec.runtime.requirements:
+            return self._options.uv
+        here = await asyncio.to_thread(own_uv)
+        if here is None:
+            return ""
+        there = self._places.programs / f"uv-{here[1]}"
+        if there not in self._lent:
+            if not await self._site.is_file(there):
+                await self._site.bring(here[0], there)
+            self._lent.add(there)
+        return str(there)
 
     def _script(self, folder: Path) -> bytes:
         return orders.script(self._options, *self._programs(), folder)
@@ -297,11 +326,16 @@ class SlurmProvider:
 
     async def _observe(self, key: str) -> Observation:
         key = self._plain(key)
-        mark = await self._mark(key)
+        words = await self._words(key)
+        mark, status = _mark_of(words.get(TAG)), orders.read_document(words.get(drop.STATUS))
         sent_ms = mark.sent_ms if mark else self._forgotten_ms()
         asked_ms = self._clock.now_ms()
-        jobs = await self._commands.named(key, sent_ms)
-        status = orders.read_document(await self._read(key, drop.STATUS))
+        jobs: Sequence[Job] = []
+        # The last word of a runner needs no other, and the cluster is not asked for what cannot change any more.
+        if not is_sufficient(status):
+            jobs = await self._commands.named(key, sent_ms)
+            words = await self._words(key)
+            status = orders.read_document(words.get(drop.STATUS))
         known = Known(
             key=key,
             provider=self.name,
@@ -309,12 +343,16 @@ class SlurmProvider:
             sent_ms=sent_ms,
             job=await self._chosen(key, jobs) if jobs else None,
             status=self._checked(key, status),
-            folder=mark is not None,
-            stopped=await self._read(key, drop.STOP) is not None,
+            folder=mark is not None and TAG in words,
+            stopped=drop.STOP in words,
             settle_ms=round(self._options.settle_s * SECOND_MS),
             visible_ms=round(self._options.visibility_s * SECOND_MS),
         )
         return judge(known)
+
+    async def _words(self, key: str) -> Mapping[str, bytes]:
+        """What lies in its folder, read in one go."""
+        return await self._file(self._site.read_some(self._places.attempt(key), (TAG, drop.STATUS, drop.STOP)))
 
     async def _chosen(self, key: str, jobs: Sequence[Job]) -> Job:
         """Of several jobs of one name the one whose runner holds the claim, else the first."""
@@ -350,10 +388,10 @@ class SlurmProvider:
         )
 
     async def _mark(self, key: str) -> _Mark | None:
-        return _mark_of(await self._read(key, "tag.json"))
+        return _mark_of(await self._read(key, TAG))
 
     async def _marks(self) -> dict[str, _Mark]:
-        found = await self._file(self._site.read_each(self._places.attempts, "tag.json"))
+        found = await self._file(self._site.read_each(self._places.attempts, TAG))
         marks = {key: _mark_of(data) for key, data in found.items()}
         return {key: mark for key, mark in marks.items() if mark is not None and mark.key == key}
 
@@ -414,7 +452,7 @@ class SlurmProvider:
 
     async def _rest(self) -> None:
         try:
-            async with asyncio.timeout(self._options.look_s):
+            async with asyncio.timeout(self._options.watch_s):
                 await self._stirred.wait()
         except TimeoutError:
             return
@@ -423,8 +461,9 @@ class SlurmProvider:
         now_s = time.monotonic()
         if now_s - self._offers_at_s < OFFERS_EVERY_S:
             return
-        self._offers_at_s = now_s
+        await self._commands.greet()
         found = await self._commands.rows()
+        self._offers_at_s = now_s
         if now_s - self._waits_at_s >= WAITS_EVERY_S:
             self._waits_at_s = now_s
             self._waits_s = {offer_id(row, self._options): wait for row in found if (wait := await self._wait_s(row))}

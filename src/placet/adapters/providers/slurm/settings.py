@@ -50,6 +50,11 @@ class SlurmSettings(_Section):
         description="Folder for attempts, their logs and outputs; the nodes see it under this very path. It belongs to "
         "the user under whom the commands run, and to this deployment alone.",
     )
+    ssh: Annotated[str, Field(pattern=r"^([A-Za-z0-9_][A-Za-z0-9_.@:-]{0,254})?$")] = Field(
+        "",
+        description="Host on which the commands run, as `ssh` knows it (`user@host` or a name of its configuration), "
+        "with a key that asks for no passphrase; default: this machine.",
+    )
     region: str = Field("", max_length=63, description="Where it stands; default: the name that the cluster has.")
     jurisdiction: str = Field("", max_length=63, description="Whose law holds there, such as `EU`.")
     partitions: tuple[PartitionSettings, ...] = Field(
@@ -58,15 +63,24 @@ class SlurmSettings(_Section):
     gpus: tuple[GpuTypeSettings, ...] = Field(
         (), max_length=64, description="Types of GPU that are not known by their name, or have another memory."
     )
-    path: str = Field("", max_length=4096, description="Where the commands are looked for; default: as for the server.")
-    conf: Path | None = Field(None, description="`SLURM_CONF` of the commands; default: that of the server, if any.")
+    path: str = Field(
+        "",
+        max_length=4096,
+        description="Where the commands are looked for; default: as for the server, or on the host of `ssh`.",
+    )
+    conf: Path | None = Field(
+        None, description="`SLURM_CONF` of the commands; default: that of the server, if any and without `ssh`."
+    )
     visible: tuple[Path, ...] = Field(
         (),
         max_length=64,
         description="Folders that the nodes see under the same path. An input that lies elsewhere is copied.",
     )
     prologue: tuple[str, ...] = Field(
-        (), max_length=64, description="Lines of shell that run on the node first, such as `module load python`."
+        (),
+        max_length=64,
+        description="Lines of shell that run on the node first, such as `module load python`, or "
+        "`export UV_DEFAULT_INDEX=...` where packages come from an index of your own.",
     )
     python: str = Field("", max_length=4096, description="Python 3.8 or newer of the nodes; default: it is looked for.")
     uv: str = Field("", max_length=4096, description="`uv` of the nodes, for the runtime `python` with requirements.")
