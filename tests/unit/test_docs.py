@@ -95,7 +95,7 @@ REFUSED_TODAY = {
     "volumes": "volumes: [{name: v, path: /v}]",
     "array": "array: [{environment: {A: '1'}}]",
     "registry_secret": "runtime: {type: container, image: a, registry_secret: name}",
-    "object stores": "inputs: [{name: a, source: 's3://bucket/key'}]",
+    "hf://": "inputs: [{name: a, source: 'hf://datasets/a'}]",
 }
 
 
