@@ -72,7 +72,7 @@ class Preparing:
         try:
             if document is None:
                 document = await self._kept(key)
-            if document is None and now_ms - int(labels.get(names.CREATED, "0")) < YOUNG_MS:
+            if document is None and now_ms - names.count(labels.get(names.CREATED)) < YOUNG_MS:
                 return False  # whoever makes it may still be about to say what it is
             if document is None:
                 raise CannotBegin(Cause.LOST, "its request did not reach the engine as a whole; nothing ran")

@@ -304,7 +304,7 @@ class ContainerProvider:
         if await self._inspect(names.hold(seen.key)) is not None:
             self._prepare(seen.key, None, attempt)
             return plain
-        if await self._inspect(seen.key) is not None or now_ms - int(attempt.get(names.CREATED, "0")) < YOUNG_MS:
+        if await self._inspect(seen.key) is not None or now_ms - names.count(attempt.get(names.CREATED)) < YOUNG_MS:
             return plain
         self._living.end(seen.key)
         return Observation(key=seen.key, phase=Phase.GONE, observed_ms=now_ms, source=self.name, native_state="removed")
