@@ -181,7 +181,9 @@ def _ended(known: Known, job: Job | None, cause: Cause, message: str) -> Observa
 
 
 def _told(known: Known, status: Mapping[str, Any]) -> Observation:
-    """The runner's word as an observation."""
+    """The runner's word as an observation. Raises ``ValueError`` and its like for what no runner said."""
+    if status.get("key") != known.key:
+        raise ValueError("it tells of something else")
     told = runner_documents.observation(dict(status), known.provider, known.looked_ms)
     job = known.job
     created_ms = (job.submit_ms or None) if job else None
