@@ -2,13 +2,10 @@
 
 import json
 import re
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from placet.cli.commands.table import COMMANDS
@@ -55,19 +52,3 @@ def test_the_units_settings_and_command_are_ours(project_root: Path) -> None:
             section = field.annotation
     (command,) = re.findall(r"^ExecStart=\S+/placet (\w+)", unit, re.MULTILINE)
     assert command in {one.name for one in COMMANDS}
-
-
-def test_systemd_takes_the_unit(project_root: Path, tmp_path: Path) -> None:
-    if shutil.which("systemd-analyze") is None:
-        pytest.skip("not applicable: systemd is not on this machine")
-    text = (project_root / "deploy/systemd/placet.service").read_text()
-    (tmp_path / "placet.service").write_text(
-        text.replace("/opt/placet/bin/placet", "/bin/true").replace("User=placet\nGroup=placet\n", "")
-    )
-    checked = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", tmp_path / "placet.service"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert checked.returncode == 0, checked.stderr

@@ -213,6 +213,23 @@ class AsyncClient:
                 return
             offset = piece.next_offset
 
+    async def event_page(self, workload_id: str, *, after: int = 0, limit: int = 200) -> api.EventPage:
+        """A page of the account's lines after one of them."""
+        return await self._transport.send(calls.events(workload_id, after, limit))
+
+    async def log_piece(
+        self,
+        workload_id: str,
+        *,
+        stream: str = "stdout",
+        epoch: int | None = None,
+        offset: int = 0,
+        limit: int = 65_536,
+    ) -> LogPieceView:
+        """At most so many bytes of one stream from an offset, as far as they are there now."""
+        call = calls.log_page(workload_id, stream=stream, epoch=epoch, offset=offset, limit=limit)
+        return await self._transport.send(call)
+
     # Changing
 
     async def redeliver(self, workload_id: str) -> api.WorkloadView:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from placet.cli.commands import (
+    agents,
     artifacts,
     budgets,
     calibrating,
@@ -73,6 +74,7 @@ COMMANDS = (
     Command("offers", offers.offers, PLAN),
     Command("schema", planning.schema, PLAN),
     Command("server", operating.server, OPERATE),
+    Command("mcp", agents.mcp, OPERATE),
     Command("doctor", doctor.doctor, OPERATE),
     Command("migrate", operating.migrate, OPERATE),
     Command("backup", copying.backup, OPERATE),

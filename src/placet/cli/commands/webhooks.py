@@ -1,13 +1,15 @@
 """Commands about webhooks: who is told of a workload's moves, and how each message fared."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from placet.cli.door import client
 from placet.cli.output import Output, note
-from placet.contract.hooks import HookView, KeyedHookView
 from placet.contract.words import MessageState, WorkloadState
+
+if TYPE_CHECKING:
+    from placet.contract.hooks import HookView, KeyedHookView
 
 HookId = Annotated[str, typer.Argument(metavar="ID", help="As `placet webhook ls` shows it.")]
 
@@ -130,7 +132,7 @@ def webhook_replay(
         output.say(f"{view.messages} messages are being sent again")
 
 
-def _keyed(output: Output, made: KeyedHookView) -> None:
+def _keyed(output: Output, made: "KeyedHookView") -> None:
     if output.json:
         output.document(made.model_dump())
         return
@@ -138,7 +140,7 @@ def _keyed(output: Output, made: KeyedHookView) -> None:
     note(f"placet: the signing key of {made.id}, shown now and when it is rotated", style="dim")
 
 
-def _told(output: Output, view: HookView) -> None:
+def _told(output: Output, view: "HookView") -> None:
     if output.json:
         output.document(view.model_dump())
     else:
