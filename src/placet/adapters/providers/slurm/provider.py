@@ -350,6 +350,7 @@ class SlurmProvider:
             status=self._checked(key, status),
             folder=mark is not None and TAG in words,
             stopped=drop.STOP in words,
+            accounting=self._commands.accounting,
             settle_ms=round(self._options.settle_s * SECOND_MS),
             visible_ms=round(self._options.visibility_s * SECOND_MS),
         )
