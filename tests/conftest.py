@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.fuzzing import EXAMPLES
 from tests.support.missing import need_bubblewrap
 
 pytest_plugins = [
@@ -19,7 +20,7 @@ pytest_plugins = [
 ]
 
 ROOT = Path(__file__).resolve().parent.parent
-PURE_TIMEOUT_S = {"tests/unit/": 30, "tests/property/": 60}
+PURE_TIMEOUT_S = {"tests/unit/": 30, "tests/property/": 60, "tests/fuzz/": 60 + EXAMPLES}
 # These begin first, so that no process waits for one of them in the end.
 LONG_FILES = (
     "tests/sim/test_bench_gates.py",
@@ -32,6 +33,8 @@ LONG_FILES = (
     "tests/sim/test_nth_call.py",
     "tests/property/",
     "tests/e2e/test_examples.py",
+    "tests/conformance/test_container_provider.py",
+    "tests/e2e/test_container_deaths.py",
 )
 
 # A shared machine can be slow at any moment; slowness is not what the properties are about. A gate gives the same

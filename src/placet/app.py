@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from placet.adapters.ambient import RandomIds, SystemClock, chance
 from placet.adapters.artifacts.files import FileArtifacts
@@ -19,6 +19,7 @@ from placet.adapters.corpus import CorpusFile
 from placet.adapters.hooks import GuardedSender
 from placet.adapters.inputs import LocalInputs
 from placet.adapters.objects import Access, Unusable, parse_place
+from placet.adapters.objects.sources import ObjectSources, Readable
 from placet.adapters.providers.local import local_provider
 from placet.adapters.store import make_store, migrate
 from placet.adapters.store.backup import CannotCopy as CannotCopy
@@ -63,6 +64,9 @@ from placet.server.serve import CannotServe as CannotServe
 from placet.server.serve import Control, Listening, check_exposure, data_folder_lock, serve
 from placet.server.tokens import LooseTokenFile, ensure_local_token
 from placet.stages.reaping import Rules
+
+if TYPE_CHECKING:
+    from placet.adapters.providers.container.examining import EngineReport
 
 
 class _Fingerprint:
@@ -139,13 +143,13 @@ async def open_app(settings: Settings) -> App:
     await store.open()
     clock.set(await store.now_ms())
     artifacts = _artifacts(settings)
-    inputs = LocalInputs(settings.storage)
+    inputs = LocalInputs(settings.storage, _readable(settings))
     models = ModelCatalog(hub=HUB if settings.models.hub else None)
     providers = {name: make() for name, make in provider_makers(settings).items()}
     catalogs = Catalogs(_sources(settings, clock.now_ms()), clock, chance)
     market = Market(providers, catalogs, _own_terms(settings))
     hearing = Hearing(clock, CorpusFile(settings.data_dir / "provider-messages.json"))
-    effects = Effects(providers, artifacts, clock, hearing)
+    effects = Effects(providers, artifacts, clock, hearing, ObjectSources(_access(settings)).ready)
     reconciler = Reconciler(
         Ports(
             store=store,
@@ -220,6 +224,12 @@ def _part_uploads(settings: Settings) -> PartUploads | None:
     return S3PartUploads(parse_place(settings.artifacts_url), _access(settings))
 
 
+def _readable(settings: Settings) -> Readable:
+    """Which objects specs may name as inputs. A wrong ``artifacts_url`` was told before."""
+    own = None if settings.artifacts_url is None else parse_place(settings.artifacts_url)
+    return Readable(prefixes=settings.inputs.object_prefixes, own=own)
+
+
 def _access(settings: Settings) -> Access:
     asked = settings.objects
     return Access(
@@ -279,6 +289,14 @@ def _engine_makers(settings: Settings, clock: SystemClock) -> dict[str, Callable
         if address is not None:
             makers[name] = partial(engine_provider, section, address, name, hosts, clock)
     return makers
+
+
+def engine_reports(settings: Settings) -> "list[EngineReport]":
+    """Whether the container engines can be used, as people are told."""
+    from placet.adapters.providers.container.examining import examine
+
+    found = [examine(settings.providers.container, "container", os.environ)]
+    return found + [examine(section, section.name, os.environ) for section in settings.providers.engines]
 
 
 async def _connect(reconciler: Reconciler, queries: Queries, store: Store, providers: Mapping[str, Provider]) -> None:

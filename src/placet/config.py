@@ -324,6 +324,11 @@ class InputSettings(_Section):
     allowed_private_hosts: tuple[str, ...] = Field(
         (), description="Host names or addresses from which http(s) inputs may be fetched although they are private."
     )
+    object_prefixes: tuple[str, ...] = Field(
+        ("s3://", "gs://", "az://"),
+        description="Where inputs in object stores may begin. They are read with the server's own credentials: with "
+        "several tenants, name the buckets that all of them may read. Where outputs are kept is never among them.",
+    )
 
 
 class WebhookSettings(_Section):

@@ -44,3 +44,10 @@ class TestDocker(ProviderContract):
     async def bench(self, docker_engine: Engine) -> AsyncIterator[ProviderBench]:
         async with EngineWorld.on(docker_engine) as world:
             yield ContainerBench(world)
+
+
+class TestPodman(ProviderContract):
+    @pytest.fixture
+    async def bench(self, podman_engine: Engine) -> AsyncIterator[ProviderBench]:
+        async with EngineWorld.on(podman_engine) as world:
+            yield ContainerBench(world)

@@ -120,3 +120,38 @@ def test_a_store_that_does_not_answer_is_waited_for(tmp_path: Path) -> None:
 
 def told_of(running: Served, workload_id: str) -> str:
     return running.http.get(f"{BASE}/{workload_id}").text + running.http.get(f"{BASE}/{workload_id}/account").text
+
+
+INSIDE = {"inputs": {"allowed_private_hosts": ["127.0.0.1"]}}
+
+
+def test_an_object_is_an_input_and_only_what_specs_may_read(signing_store: ObjectStore, tmp_path: Path) -> None:
+    given, own = signing_store.bucket("given"), signing_store.bucket("own")
+    signing_store.client.put_object(Bucket=given.bucket, Key="data/a b.txt", Body=b"from afar\n")
+    objects = {"endpoint": signing_store.endpoint, "region": "us-east-1"}
+    storage = {"data": "s3://given/data"}
+    with served(tmp_path / "data", artifacts_url=str(own), objects=objects, storage=storage, **INSIDE) as running:
+
+        def ran(source: str) -> tuple[dict[str, object], str]:
+            workload_id = running.submit("sh", "-c", 'cat "$PLACET_INPUTS/x"', inputs=[{"name": "x", "source": source}])
+            result = running.wait(workload_id)
+            raw = {"accept": "application/octet-stream"}
+            return result, running.http.get(f"{BASE}/{workload_id}/logs", headers=raw).text
+
+        signing_store.client.put_object(Bucket=given.bucket, Key="data/a", Body=b"plain\n")
+        result, log = ran("s3://given/data/a")
+        assert (result["state"], log) == ("succeeded", "plain\n")
+        assert "X-Amz-Signature" not in json.dumps(result)
+        assert ran("storage://data/a%20b.txt")[1] == "from afar\n"
+        result, _ = ran("s3://given/data/none")
+        assert result["state"] == "failed"
+        assert "there is no s3://given/data/none" in json.dumps(result)
+        for source in (str(own) + "/local/x", "s3://given/data/", "s3://given/data/*.txt", "s3://given"):
+            reply = running.http.post(
+                BASE,
+                json={
+                    "runtime": {"type": "process", "command": ["true"]},
+                    "inputs": [{"name": "x", "source": source}],
+                },
+            )
+            assert (reply.status_code, reply.json()["errors"][0]["code"]) == (422, "bad_source"), reply.text

@@ -1,14 +1,17 @@
 """Real container engines in throw-away folders: a dockerd of the tests' own, with one small image and no network."""
 
+import base64
 import json
 import os
+import resource
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
@@ -19,13 +22,14 @@ import pytest
 
 from placet.adapters.ambient import SystemClock
 from placet.adapters.providers.container import Address, ContainerOptions, ContainerProvider, tars
+from placet.adapters.providers.container.setting_up import answers
 from placet.domain.allocations import Launch, ResolvedInput, Tag
 from placet.domain.offers import Demand, Offer
 from placet.domain.spec import Output, Resources, Runtime, RuntimeKind, Spec
 from placet.testing.conformance.provider import Behaviour, Listener
 from tests.support.missing import missing
 
-IMAGE = "bb:1"
+IMAGE = "localhost/bb:latest"
 START_LIMIT_S = 20.0
 STOP_LIMIT_S = 20.0
 BUSYBOX = Path("/bin/busybox")
@@ -77,12 +81,11 @@ class Engine:
         end = time.monotonic() + START_LIMIT_S
         while time.monotonic() < end:
             assert self.process.poll() is None, (self.folder / "engine.log").read_text()[-3000:]
-            try:
+            if answers(str(self.socket)):
                 with self.client() as client:
-                    if client.get("/_ping", timeout=1).is_success:
-                        return
-            except httpx.HTTPError:
-                os.sched_yield()
+                    client.get("/_ping").raise_for_status()
+                return
+            os.sched_yield()
         raise AssertionError("the engine does not answer: " + (self.folder / "engine.log").read_text()[-3000:])
 
     def kill(self) -> None:
@@ -90,7 +93,9 @@ class Engine:
         assert self.process is not None
         self.process.kill()
         self.process.wait(STOP_LIMIT_S)
-        (self.folder / "pid").unlink(missing_ok=True)
+        # They may name what is dead and not reaped yet; the engine's own child dies with it.
+        for name in ("pid", "exec/containerd/containerd.pid"):
+            (self.folder / name).unlink(missing_ok=True)
 
     def stop(self) -> None:
         """Delete what is there, and end it."""
@@ -140,6 +145,48 @@ def docker_engine() -> Iterator[Engine]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.fixture(scope="session")
+def podman_engine() -> Iterator[Engine]:
+    """The other engine, behind the same API."""
+    if os.geteuid() != 0 or shutil.which("podman") is None or shutil.which("runc") is None or not BUSYBOX.exists():
+        missing("it needs root, podman, runc and a static busybox (scripts/system-packages)")
+    folder = Path(tempfile.mkdtemp(prefix="plc-engine-"))
+    files, processes = resource.getrlimit(resource.RLIMIT_NOFILE)[1], 32_768
+    (folder / "containers.conf").write_text(
+        f"""
+[containers]
+default_ulimits = ["nofile={files}:{files}", "nproc={processes}:{processes}"]
+[engine]
+runtime = "runc"
+cgroup_manager = "cgroupfs"
+events_logger = "file"
+"""
+    )
+    (folder / "storage.conf").write_text(
+        f"""
+[storage]
+driver = "overlay"
+graphroot = "{folder / "data"}"
+runroot = "{folder / "run"}"
+"""
+    )
+    environment = {
+        "CONTAINERS_CONF": str(folder / "containers.conf"),
+        "CONTAINERS_STORAGE_CONF": str(folder / "storage.conf"),
+    }
+    socket_path = folder / "socket"
+    command = ["podman", "system", "service", "--time=0", f"unix://{socket_path}"]
+    engine = Engine(folder=folder, socket=socket_path, command=command, environment=environment)
+    try:
+        engine.start()
+        load_image(engine)
+        yield engine
+    finally:
+        engine.stop()
+        unmount(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def unmount(folder: Path) -> None:
     """Whatever an engine left mounted below its folder."""
     listed = [line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines()]
@@ -168,6 +215,91 @@ def load_image(engine: Engine, name: str = IMAGE, *, shell: bool = True) -> None
             content=busybox_image(shell=shell),
         )
     reply.raise_for_status()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Registry:
+    """Two doors to one store of images: an open one, and one that wants a name and a password."""
+
+    open: str
+    closed: str
+    user: str = "ci"
+    password: str = "s3cret"
+
+    def auth(self, password: str | None = None) -> str:
+        """The configuration of a client that has logged in."""
+        word = base64.b64encode(f"{self.user}:{password or self.password}".encode()).decode()
+        return json.dumps({"auths": {self.closed: {"auth": word}}})
+
+
+@pytest.fixture(scope="session")
+def image_registry(docker_engine: Engine) -> Iterator[Registry]:
+    """A registry with one image, ``placet/bb:1``, behind both doors."""
+    if shutil.which("docker-registry") is None or shutil.which("htpasswd") is None:
+        missing("it needs docker-registry and htpasswd (scripts/system-packages)")
+    folder = docker_engine.folder / "registry"
+    folder.mkdir()
+    ports = free_ports(2)
+    registry = Registry(open=f"127.0.0.1:{ports[0]}", closed=f"127.0.0.1:{ports[1]}")
+    entry = subprocess.run(
+        ["htpasswd", "-Bbn", "-C", "4", registry.user, registry.password], check=True, capture_output=True, text=True
+    ).stdout
+    (folder / "htpasswd").write_text(entry)
+    store = f"storage: {{filesystem: {{rootdirectory: {folder}/store}}}}"
+    auth = f"auth: {{htpasswd: {{realm: x, path: {folder}/htpasswd}}}}"
+    running = []
+    try:
+        for name, address, more in (("open", registry.open, ""), ("closed", registry.closed, auth)):
+            (folder / name).write_text(f"version: 0.1\n{store}\nhttp: {{addr: {address}}}\n{more}\n")
+            with (folder / f"{name}.log").open("wb") as log:
+                command = ["docker-registry", "serve", str(folder / name)]
+                running.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
+        for address in (registry.open, registry.closed):
+            _wait_for_port(address)
+        push(docker_engine, registry)
+        yield registry
+    finally:
+        for process in running:
+            process.terminate()
+            process.wait(STOP_LIMIT_S)
+
+
+def push(engine: Engine, registry: Registry) -> None:
+    """Bring the image there, and take its local name away again."""
+    name = f"{registry.open}/placet/bb"
+    with engine.client() as client:
+        client.post(f"/images/{IMAGE}/tag", params={"repo": name, "tag": "1"}).raise_for_status()
+        headers = {"X-Registry-Auth": base64.urlsafe_b64encode(b"{}").decode()}
+        reply = client.post(f"/images/{name}/push", params={"tag": "1"}, headers=headers)
+        assert '"error"' not in reply.text, reply.text
+        client.delete(f"/images/{name}:1").raise_for_status()
+
+
+def forget_image(engine: Engine, name: str) -> None:
+    """Take a name of an image away, so that it must be pulled again."""
+    with engine.client() as client:
+        client.delete(f"/images/{name}")
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on now."""
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [int(each.getsockname()[1]) for each in sockets]
+
+
+def _wait_for_port(address: str) -> None:
+    host, _, port = address.partition(":")
+    end = time.monotonic() + START_LIMIT_S
+    while time.monotonic() < end:
+        try:
+            socket.create_connection((host, int(port)), timeout=1).close()
+            return
+        except OSError:
+            os.sched_yield()
+    raise AssertionError(f"nothing answers at {address}")
 
 
 @dataclass(kw_only=True)

@@ -95,7 +95,7 @@ REFUSED_TODAY = {
     "volumes": "volumes: [{name: v, path: /v}]",
     "array": "array: [{environment: {A: '1'}}]",
     "secrets": "secrets: {TOKEN: name}",
-    "object stores": "inputs: [{name: a, source: 's3://bucket/key'}]",
+    "hf://": "inputs: [{name: a, source: 'hf://datasets/a'}]",
 }
 
 

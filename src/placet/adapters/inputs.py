@@ -8,10 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from placet.adapters.objects.places import SCHEMES
+from placet.adapters.objects.sources import OBJECT, Readable
 from placet.domain.allocations import ResolvedInput
 from placet.domain.problems import Problem
 from placet.domain.spec import Input, InputKind, Spec
 
+OBJECTS = tuple(f"{scheme}://" for scheme in SCHEMES)
 # A folder that cannot be added up within these bounds has no known size.
 ENTRIES_MAX = 100_000
 MEASURED_WITHIN_S = 1.0
@@ -20,8 +23,9 @@ MEASURED_WITHIN_S = 1.0
 class LocalInputs:
     """Resolves sources with the operator's ``storage://`` aliases (name to absolute folder or URL)."""
 
-    def __init__(self, storage: Mapping[str, str]) -> None:
+    def __init__(self, storage: Mapping[str, str], readable: Readable | None = None) -> None:
         self._storage = dict(storage)
+        self._readable = readable or Readable(prefixes=())
 
     def resolve(self, spec: Spec) -> tuple[ResolvedInput, ...]:
         """Every input with its source settled; nothing is read. An unknown alias stays as it is."""
@@ -75,21 +79,27 @@ class LocalInputs:
 
     def _inside(self, wanted: Input, source: str) -> bool:
         """Does a storage source have an alias, and stay in its folder?"""
-        known = urlsplit(wanted.source).netloc in self._storage
+        known = not wanted.source.startswith(OBJECTS) and urlsplit(wanted.source).netloc in self._storage
         return known and not _escapes(source, self._storage, wanted.source)
 
     def _stored(self, source: str) -> tuple[str, str]:
+        if source.startswith(OBJECTS):
+            return OBJECT, source
         parts = urlsplit(source)
         target = self._storage.get(parts.netloc)
         rest = unquote(parts.path).lstrip("/")
         if target is None:
             return "path", source
-        if target.startswith(("http://", "https://")):
-            return "http", f"{target.rstrip('/')}/{rest}" if rest else target
+        if target.startswith(("http://", "https://", *OBJECTS)):
+            kind = "http" if target.startswith("http") else OBJECT
+            return kind, f"{target.rstrip('/')}/{rest}" if rest else target
         return "path", os.path.join(_path(target), rest) if rest else _path(target)
 
     def _problem(self, index: int, wanted: Input) -> Problem | None:
         field = f"inputs[{index}].source"
+        if wanted.kind is InputKind.STORAGE and wanted.source.startswith(OBJECTS):
+            why = self._readable.why_not(wanted.source)
+            return _unreadable(field, wanted.source, why) if why else None
         if wanted.kind is InputKind.STORAGE and urlsplit(wanted.source).netloc not in self._storage:
             known = ", ".join(sorted(self._storage)) or "none is configured"
             return Problem(
@@ -117,6 +127,16 @@ class LocalInputs:
                 fix="check the path; it is looked up on the machine of the server",
             )
         return None
+
+
+def _unreadable(field: str, source: str, why: str) -> Problem:
+    return Problem(
+        code="bad_source",
+        field=field,
+        what=f"{source} cannot be read",
+        why=why,
+        fix="name one object that specs may read, or use an https:// link that is signed for the time it needs",
+    )
 
 
 def size_of(path: str, entries_max: int = ENTRIES_MAX, within_s: float = MEASURED_WITHIN_S) -> int | None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from placet.contract.checks import OBJECT_SCHEMES
 from placet.domain.problems import Problem
 from placet.domain.spec import Accelerator, Input, InputKind, Spec
 
@@ -60,7 +59,7 @@ def _secrets(spec: Spec) -> Iterator[Problem]:
 def _inputs(place: str, inputs: tuple[Input, ...]) -> Iterator[Problem]:
     for index, given in enumerate(inputs):
         scheme = given.source.partition("://")[0]
-        if given.kind is InputKind.STORAGE and scheme in OBJECT_SCHEMES:
+        if given.kind is InputKind.STORAGE and scheme == "hf":
             yield _refused(
                 f"{place}[{index}].source", f"a source at {scheme}://", "there is no client for it yet",
                 "use an https:// link that is signed for the time it needs, or copy it to a path",

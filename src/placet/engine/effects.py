@@ -2,10 +2,10 @@
 
 import errno
 import hashlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
-from placet.domain.allocations import FoundOutput, Handle, Launch, Observation, Phase, Verb
+from placet.domain.allocations import FoundOutput, Handle, Launch, Observation, Phase, ResolvedInput, Verb
 from placet.domain.errors import OutcomeUnknown, ProviderError, Unavailable
 from placet.domain.records import Artifact, Attempt, Workload
 from placet.domain.values import evolve
@@ -44,6 +44,14 @@ SEND_WITHIN_MS = 4_000
 PASSING_TROUBLE = NO_SPACE | {errno.EAGAIN}
 
 
+# Makes inputs such that a machine without our credentials can read them; a ``ProviderError`` where one cannot be had.
+Ready = Callable[[Sequence[ResolvedInput]], Awaitable[tuple[ResolvedInput, ...]]]
+
+
+async def _as_they_are(inputs: Sequence[ResolvedInput]) -> tuple[ResolvedInput, ...]:
+    return tuple(inputs)
+
+
 class Effects:
     """Performs effects. Everything that a provider may raise becomes a fact or no fact; nothing else is caught."""
 
@@ -53,10 +61,12 @@ class Effects:
         artifacts: Artifacts,
         clock: Clock,
         hearing: Hearing | None = None,
+        ready: Ready = _as_they_are,
     ) -> None:
         self._providers = providers
         self._artifacts = artifacts
         self._clock = clock
+        self._ready = ready
         self._hearing = hearing or Hearing(clock)
         self._turns = Turns({name: provider.card for name, provider in providers.items()}, clock)
 
@@ -102,12 +112,13 @@ class Effects:
     async def _submit(self, effect: Submit) -> SubmitAnswer:
         epoch = effect.launch.tag.epoch
         try:
+            launch = evolve(effect.launch, inputs=await self._ready(effect.launch.inputs))
             async with self.call(effect.launch.offer.provider, Verb.SUBMIT) as provider:
                 late_ms = self._clock.now_ms() - effect.intended_ms
                 if late_ms > self._turns.longest_ms(effect.launch.offer.provider, Verb.SUBMIT) + SEND_WITHIN_MS:
                     too_late = Unavailable(f"not sent: {late_ms} ms after its intent somebody else may own it")
                     return SubmitAnswer(epoch=epoch, error=too_late, kept=True)
-                handle = await passing(Point.SUBMIT, provider.submit(effect.launch))
+                handle = await passing(Point.SUBMIT, provider.submit(launch))
         except OutcomeUnknown as error:
             return SubmitAnswer(epoch=epoch, error=error, unclear=True)
         except ProviderError as error:

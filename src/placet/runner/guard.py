@@ -130,7 +130,10 @@ def addresses(target: Target, allowed_hosts: Sequence[str] = (), resolve: Resolv
         raise Refused("the host has no address")
     listed = _is_listed(target.host, target.port, allowed_hosts)
     for text in found:
-        address = ipaddress.ip_address(text.partition("%")[0])
+        try:
+            address = ipaddress.ip_address(text.partition("%")[0])
+        except ValueError:
+            raise Refused("the host has no address") from None
         if is_metadata(address) and text not in allowed_hosts:
             raise Refused("the host leads to an address that is never allowed")
         if is_denied(address) and not listed:

@@ -162,7 +162,7 @@ def read_record(path: str) -> Json | None:
         with open(path, "rb") as file:
             data = file.read(RECORD_BYTES_MAX)
         document = json.loads(data)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
 

@@ -143,7 +143,42 @@ def open_file(root: int, parts: tuple[str, ...]) -> int:
     return file
 
 
-def matcher(pattern: str) -> tuple[list[str], re.Pattern[str] | None]:
+class Matcher:
+    """What a relative path must match. The work is bounded by parts times folders, however many stars there are."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, parts: list[str]) -> None:
+        # No expression stands for a part that is `**`: any number of folders, and at the end at least one name.
+        self._parts = [None if part == "**" else re.compile(_translate_part(part) + r"\Z") for part in parts]
+
+    def match(self, path: str) -> bool:
+        """Whether the whole path, without `/` at its ends, is meant."""
+        at = self._skipped({0})
+        for name in path.split("/"):
+            at = self._skipped({onward for place in at for onward in self._after(place, name)})
+        return len(self._parts) in at
+
+    def _after(self, place: int, name: str) -> tuple[int, ...]:
+        if place == len(self._parts):
+            return ()
+        part = self._parts[place]
+        if part is None:
+            return (place, place + 1) if place == len(self._parts) - 1 else (place,)
+        return (place + 1,) if part.match(name) else ()
+
+    def _skipped(self, places: set[int]) -> set[int]:
+        """A `**` with something behind it may stand for no folder at all."""
+        found = set(places)
+        for place in sorted(places):
+            onward = place
+            while onward < len(self._parts) - 1 and self._parts[onward] is None:
+                onward += 1
+                found.add(onward)
+        return found
+
+
+def matcher(pattern: str) -> tuple[list[str], Matcher | None]:
     """The leading parts without magic characters, and what the whole relative path must match, if there is magic."""
     parts = pattern.split("/") if pattern else []
     fixed: list[str] = []
@@ -151,39 +186,42 @@ def matcher(pattern: str) -> tuple[list[str], re.Pattern[str] | None]:
         if MAGIC & set(part):
             break
         fixed.append(part)
-    if len(fixed) == len(parts):
-        return fixed, None
-    return fixed, re.compile("".join(_translate(parts)) + r"\Z", re.DOTALL)
-
-
-def _translate(parts: list[str]) -> list[str]:
-    pieces: list[str] = []
-    for index, part in enumerate(parts):
-        last = index == len(parts) - 1
-        if part == "**":
-            pieces.append(".*" if last else "(?:[^/]+/)*")
-            continue
-        pieces.append(_translate_part(part) + ("" if last else "/"))
-    return pieces
+    return fixed, None if len(fixed) == len(parts) else Matcher(parts)
 
 
 def _translate_part(part: str) -> str:
-    out = ""
+    """What is between two stars is found at the first place that fits, for good: trying others would change nothing.
+
+    A repeated group is how that is said before Python 3.11.
+    """
+    first, *others = _pieces(part)
+    if not others:
+        return first
+    out = first
+    for number, piece in enumerate(others[:-1]):
+        out += f"(?=(?P<s{number}>[^/]*?{piece}))(?P=s{number})"
+    return out + "[^/]*" + others[-1]
+
+
+def _pieces(part: str) -> list[str]:
+    """The expressions of what is before, between and after the stars; stars beside one another are one."""
+    pieces = [""]
     index = 0
     while index < len(part):
         character = part[index]
         close = part.find("]", index + 2) if character == "[" else -1
         if character == "*":
-            out += "[^/]*"
+            if pieces[-1] or len(pieces) == 1:
+                pieces.append("")
         elif character == "?":
-            out += "[^/]"
+            pieces[-1] += "[^/]"
         elif close > 0:
-            out += _translate_set(part[index + 1 : close])
+            pieces[-1] += _translate_set(part[index + 1 : close])
             index = close
         else:
-            out += re.escape(character)
+            pieces[-1] += re.escape(character)
         index += 1
-    return out
+    return pieces
 
 
 def _translate_set(inside: str) -> str:

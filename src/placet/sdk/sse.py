@@ -27,6 +27,7 @@ class EventParser:
         self._rest = bytearray()
         self._kind = ""
         self._data: list[str] = []
+        self._data_size = 0
         self._id: str | None = None
 
     def feed(self, piece: bytes) -> Iterator[ServerEvent]:
@@ -55,7 +56,8 @@ class EventParser:
                 self._kind = value
             case "data":
                 self._data.append(value)
-                if sum(map(len, self._data)) > LONGEST_EVENT_BYTES:
+                self._data_size += len(value) + 1  # an empty line takes room too
+                if self._data_size > LONGEST_EVENT_BYTES:
                     raise StreamTooLarge("an event of the stream has no end")
             case "id" if "\0" not in value:
                 self._id = value
@@ -65,7 +67,7 @@ class EventParser:
 
     def _dispatch(self) -> ServerEvent | None:
         kind, data = self._kind or "message", self._data
-        self._kind, self._data = "", []
+        self._kind, self._data, self._data_size = "", [], 0
         if not data:
             return None
         return ServerEvent(kind=kind, data="\n".join(data), id=self._id)

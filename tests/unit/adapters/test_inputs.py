@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from placet.adapters.inputs import LocalInputs, size_of
+from placet.adapters.objects.places import parse_place
+from placet.adapters.objects.sources import Readable
 from placet.domain.spec import Input, InputKind
 from tests.support.values import SPEC
 
@@ -80,3 +82,27 @@ def test_what_takes_too_long_to_add_up_has_no_known_size(tmp_path: Path) -> None
     assert size_of(str(tmp_path)) == 10
     assert size_of(str(tmp_path), entries_max=4) is None
     assert size_of(str(tmp_path), within_s=-1.0) is None
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        ("s3://open/a", ""),
+        ("s3://shared/set/a", ""),
+        ("s3://shared/set-of-others/a", "the operator"),
+        ("s3://shared-too/set/a", "the operator"),
+        ("gs://any/a/b", ""),
+        ("az://account/container/a", "the operator"),
+        ("s3://open/kept/local/wl_1/1/outputs/a", "those of others"),
+        ("s3://open/kept-not/a", ""),
+        ("s3://open", "no object"),
+        ("s3://open/a/", "folder"),
+        ("s3://open/*.txt", "pattern"),
+        ("s3://open/../a", "no object is named by"),
+    ],
+)
+def test_which_objects_may_be_read(source: str, why: str) -> None:
+    own = parse_place("s3://open/kept")
+    readable = Readable(prefixes=("s3://open", "s3://shared/set/", "gs://"), own=own)
+    told = readable.why_not(source)
+    assert (told == "") if not why else why in told

@@ -138,6 +138,8 @@ def _product(shape: object) -> int:
         if not isinstance(side, int) or side < 0:
             raise TypeError("a shape has whole numbers")
         result *= side
+        if result > _LARGEST:  # the product of a million sides would be computed for ever
+            raise TypeError("a shape has a size that can be stored")
     return result
 
 

@@ -13,9 +13,12 @@ from urllib.parse import quote, urlsplit
 
 import httpx
 
+from placet.adapters.providers.container import wire
+
 # The oldest version that Docker 20.10 and Podman 4 serve and that has all we use; newer engines serve it too.
 VERSION = "v1.40"
 CONNECT_S = 5.0
+CONNECTIONS, IDLE = 64, 8
 PIECE_BYTES = 64 * 1024
 MESSAGE_MAX = 2000
 
@@ -66,9 +69,10 @@ class EngineApi:
     def open(self) -> None:
         """Be ready to connect. Raises ``ValueError`` for an address that cannot be one, ``OSError`` for its files."""
         parts = urlsplit(self._address.host)
-        limits = httpx.Limits(max_connections=64, max_keepalive_connections=8)
+        limits = httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=IDLE)
         if parts.scheme == "unix" and parts.path:
             transport = httpx.AsyncHTTPTransport(uds=parts.path, limits=limits, retries=0)
+            transport._pool = wire.pool(parts.path, connections=CONNECTIONS, idle=IDLE)
             base = f"http://engine/{VERSION}"
         elif parts.scheme in ("tcp", "http", "https") and parts.hostname:
             tls = self._tls(parts.scheme)

@@ -1,9 +1,10 @@
 # Runs the program of one attempt as its child and writes down how it ended. POSIX sh; of other programs it needs sleep
-# alone, and that only for limits of time. Arguments: run time in seconds or 0, grace in seconds, and then the program.
+# alone, and that only for limits of time. Arguments: run time in seconds or 0, grace in seconds, longest file in blocks
+# of 512 bytes or 0, and then the program.
 # It is begun at most once: a second start finds the mark of the first and runs nothing.
 place=/.placet
-limit=$1 grace=$2
-shift 2
+limit=$1 grace=$2 blocks=$3
+shift 3
 (
     set -C
     : >"$place/begun"
@@ -46,6 +47,8 @@ trap 'forced=1; [ -n "$child" ] && kill -KILL "$child" 2>/dev/null' USR2
 (
     trap - TERM INT USR1 USR2
     trap ': >"$place/unstarted"' EXIT
+    ulimit -c 0 2>/dev/null
+    [ "$blocks" = 0 ] || ulimit -f "$blocks" || exit 126
     exec "$@"
 ) &
 child=$!

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import stat
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 from placet.adapters.providers.container import names, tars
@@ -21,20 +21,9 @@ class Changed(OSError):
     """A file became another while it was read."""
 
 
-async def put(api: EngineApi, container: str, pieces: AsyncIterator[bytes]) -> None:
-    """Unpack an archive into a container, started or not."""
-    await api.put(named("containers", container, "archive"), pieces, PUT_SILENCE_S, path="/")
-
-
-async def put_small(api: EngineApi, container: str, files: Sequence[tuple[str, bytes, int]]) -> None:
-    """Some small files: path, content, mode."""
-
-    async def pieces() -> AsyncIterator[bytes]:
-        for path, content, mode in files:
-            yield tars.small(path.lstrip("/"), content, mode)
-        yield tars.END
-
-    await put(api, container, pieces())
+async def put(api: EngineApi, container: str, root: str, pieces: AsyncIterator[bytes]) -> None:
+    """Unpack an archive below a folder of a container, started or not."""
+    await api.put(named("containers", container, "archive"), pieces, PUT_SILENCE_S, path=root)
 
 
 async def small_files(api: EngineApi, container: str, folder: str) -> dict[str, bytes]:
@@ -98,8 +87,7 @@ async def _local_file(path: Path, target: str) -> AsyncIterator[bytes]:
 
 def folders(*, inputs: bool, checkpoints: bool) -> bytes:
     """The roots of an attempt's volumes, in which every user of its container may make files."""
-    made = [names.PLACE, names.OUTPUTS, names.WORK]
-    made += [names.CHECKPOINTS] if checkpoints else []
+    made = [names.PLACE, names.OUTPUTS, names.WORK, *([names.CHECKPOINTS] if checkpoints else [])]
     entries = [tars.header(path.lstrip("/"), size_bytes=None, mode=EVERYBODY) for path in made]
     if inputs:
         entries.append(tars.header(names.INPUTS.lstrip("/"), size_bytes=None, mode=0o755))

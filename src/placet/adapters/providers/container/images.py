@@ -89,6 +89,8 @@ class Images:
         except Refused as refusal:
             if refusal.status == 404:
                 return None
+            if refusal.status == 400:
+                raise meaning(reference, refusal.message) from None
             raise
         stated = found.get("Config") or {}
         image_id = str(found["Id"])

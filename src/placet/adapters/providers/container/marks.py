@@ -23,7 +23,10 @@ class Marks:
     async def listed(self, *labels: str) -> list[Mapping[str, str]]:
         """The labels of all volumes that bear these."""
         answer = await self._api.get("/volumes", filters={"label": list(labels)})
-        return [volume.get("Labels") or {} for volume in answer.get("Volumes") or []]
+        found = [volume.get("Labels") or {} for volume in answer.get("Volumes") or []]
+        # Podman lists what bears any of them.
+        wanted = dict(label.partition("=")[::2] for label in labels)
+        return [each for each in found if all(each.get(name) == value for name, value in wanted.items())]
 
     async def put(
         self,

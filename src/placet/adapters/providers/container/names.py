@@ -24,7 +24,9 @@ MEMORY = "placet.memory"
 GPUS = "placet.gpus"
 PLAIN = "placet.plain"
 LIMIT = "placet.limit"
+GRACE = "placet.grace"
 SAYS_MAX = 2000
+COUNT_DIGITS_MAX = 18
 
 PLACE = "/.placet"
 INPUTS = "/inputs"
@@ -99,6 +101,18 @@ def of_launch(launch: Launch, digest: str, gpus: tuple[str, ...], now_ms: int) -
     }
 
 
+def is_count(text: str) -> bool:
+    """Whether it is a number that can be used: superscripts are digits too, and a long row of nines is no count."""
+    return text.isascii() and text.isdigit() and len(text) <= COUNT_DIGITS_MAX
+
+
+def count(told: object, otherwise: int = 0) -> int:
+    """The number that is told. Whoever may use the engine may have written another word there, which is none."""
+    if isinstance(told, bool) or not isinstance(told, int | str):
+        return otherwise
+    return int(told) if is_count(str(told)) else otherwise
+
+
 def gpus(labels: Mapping[str, str]) -> tuple[str, ...]:
     """The GPUs that an attempt was given."""
     return tuple(filter(None, labels.get(GPUS, "").split(",")))
@@ -110,7 +124,7 @@ def handle(labels: Mapping[str, str], provider: str, place: str) -> Handle:
         provider=provider,
         key=labels[KEY],
         native_id=f"{labels[KEY]}/{labels.get(CREATED, '0')}",
-        created_ms=int(labels.get(CREATED, "0")),
+        created_ms=count(labels.get(CREATED)),
         place=place,
         nonce=labels.get(NONCE, ""),
     )
@@ -121,7 +135,7 @@ def request(labels: Mapping[str, str]) -> PermitRequest:
     tag = Tag(
         deployment=labels.get(DEPLOYMENT, ""),
         workload_id=labels.get(WORKLOAD, ""),
-        epoch=int(labels.get(EPOCH, "0")),
+        epoch=count(labels.get(EPOCH)),
         nonce=labels.get(NONCE, ""),
     )
     return PermitRequest(key=labels[KEY], tag=tag)

@@ -14,6 +14,7 @@ from placet.domain.spec import CapacityType
 
 # Left to the machine and to the engine itself.
 MEMORY_SHARE = Decimal("0.9")
+MAGNITUDE_MAX = 18
 BETWEEN_GPUS = frozenset({"nvlink", "nvswitch"})
 
 
@@ -127,6 +128,8 @@ def _whole(value: object, default: int) -> int:
 
 def _decimal(text: str | None) -> Decimal:
     try:
-        return Decimal(text or "0")
+        value = Decimal(text or "0")
     except InvalidOperation:
         return Decimal(0)
+    # Of a number with an exponent of a billion the whole part would be computed for ever.
+    return value if value.is_finite() and abs(value.adjusted()) <= MAGNITUDE_MAX else Decimal(0)

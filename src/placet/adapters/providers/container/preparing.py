@@ -20,7 +20,7 @@ from placet.runner.fetch import Refused as NotFetched
 
 Json = dict[str, Any]
 
-HOLD_IMAGE, HOLD_TAG = "placet-hold", "1"
+HOLD_IMAGE, HOLD_TAG = "localhost/placet-hold", "latest"
 SCRIPT = Path(__file__).with_name("beside.sh")
 REQUEST = "request"
 # A name without all that belongs to it: so long it may be one that is just being made.
@@ -44,6 +44,8 @@ class Preparing:
         self._marks = marks
         self._options = options
         self.architecture = ""
+        # Does an archive that is unpacked at the root of a container reach its volumes?
+        self.through_mounts = True
 
     async def keep(self, document: Json, labels: Mapping[str, str]) -> bool:
         """Keep the request where every server finds it, in the attempt's own volume; false if somebody else does."""
@@ -57,7 +59,10 @@ class Preparing:
             await self._make_hold_image()
             made = await self._create(body, name)
         if made:
-            await files.put(self._api, name, _first(document))
+            if self.through_mounts:
+                await files.put(self._api, name, "/", _first(document, names.PLACE.lstrip("/")))
+            else:
+                await files.put(self._api, name, names.PLACE, _first(document, "."))
         return made
 
     async def prepare(self, key: str, document: Json | None, labels: Mapping[str, str], now_ms: int) -> bool:
@@ -65,7 +70,7 @@ class Preparing:
         try:
             if document is None:
                 document = await self._kept(key)
-            if document is None and now_ms - int(labels.get(names.CREATED, "0")) < YOUNG_MS:
+            if document is None and now_ms - names.count(labels.get(names.CREATED)) < YOUNG_MS:
                 return False  # whoever makes it may still be about to say what it is
             if document is None:
                 raise CannotBegin(Cause.LOST, "its request did not reach the engine as a whole; nothing ran")
@@ -129,15 +134,15 @@ class Preparing:
 
     async def _bring_inputs(self, key: str, document: Json) -> None:
         for item in document["inputs"]:
-            target = f"{names.INPUTS}/{item['name']}".lstrip("/")
             try:
                 with tempfile.TemporaryDirectory(prefix="placet-input-") as folder:
-                    pieces = await self._input(item, target, Path(folder), document["disk_bytes"])
-                    await files.put(self._api, names.hold(key), _ended(pieces))
+                    pieces = await self._input(item, Path(folder), document["disk_bytes"])
+                    await files.put(self._api, names.hold(key), names.INPUTS, _ended(pieces))
             except (OSError, NotFetched) as error:
                 raise CannotBegin(Cause.INPUT, f"input {item['name']!r}: {error}") from None
 
-    async def _input(self, item: Json, target: str, folder: Path, bytes_max: int | None) -> AsyncIterator[bytes]:
+    async def _input(self, item: Json, folder: Path, bytes_max: int | None) -> AsyncIterator[bytes]:
+        target = str(item["name"])
         match item["kind"]:
             case "text":
                 return _pieces(tars.small(target, item["source"].encode("utf-8", "surrogateescape"), 0o444))
@@ -181,11 +186,12 @@ def assignments(secrets: Mapping[str, str]) -> bytes:
     return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in secrets.items()).encode()
 
 
-async def _first(document: Json) -> AsyncIterator[bytes]:
+async def _first(document: Json, place: str) -> AsyncIterator[bytes]:
     """The folders, our script, the secrets, and last the request: where it is, the others are."""
-    inputs, checkpoints = bool(document["inputs"]), bool(document["checkpoints"])
-    place = names.PLACE.lstrip("/")
-    yield files.folders(inputs=inputs, checkpoints=checkpoints)
+    if place == ".":
+        yield tars.header(".", size_bytes=None, mode=files.EVERYBODY)
+    else:
+        yield files.folders(inputs=bool(document["inputs"]), checkpoints=bool(document["checkpoints"]))
     yield tars.small(f"{place}/beside", SCRIPT.read_bytes(), 0o444)
     if document["secrets"]:
         yield tars.small(f"{place}/secrets", assignments(document["secrets"]), 0o444)

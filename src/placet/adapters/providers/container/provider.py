@@ -26,6 +26,7 @@ from placet.domain.allocations import (
 from placet.domain.errors import InvalidRequest, NoCapacity, OutcomeUnknown, ProviderError, Unavailable
 from placet.domain.failures import Cause
 from placet.domain.offers import Offer
+from placet.domain.units import SECOND_MS
 from placet.ports.ambient import Clock
 from placet.ports.provider import Hints
 
@@ -79,7 +80,7 @@ class ContainerProvider:
             raise Unavailable(f"its engine cannot be used: {error}", provider=self.name) from error
         self._hints = hints
         try:
-            await self._hello(await self._api.get("/info"))
+            await self._hello()
         except TROUBLE as error:
             self._lost(error)
         self._watching.start()
@@ -185,6 +186,8 @@ class ContainerProvider:
         try:
             return await call
         except (*TROUBLE, logs.NotFrames) as error:
+            if isinstance(error, NotSent | Unheard):
+                self._lost(error)
             raise translate.failed_call(error, self._options) from error
 
     async def _accepted(self, launch: Launch) -> tuple[names.Known | None, Mapping[str, str], Json]:
@@ -299,7 +302,7 @@ class ContainerProvider:
         if await self._inspect(names.hold(seen.key)) is not None:
             self._prepare(seen.key, None, attempt)
             return plain
-        if await self._inspect(seen.key) is not None or now_ms - int(attempt.get(names.CREATED, "0")) < YOUNG_MS:
+        if await self._inspect(seen.key) is not None or now_ms - names.count(attempt.get(names.CREATED)) < YOUNG_MS:
             return plain
         self._living.end(seen.key)
         return Observation(key=seen.key, phase=Phase.GONE, observed_ms=now_ms, source=self.name, native_state="removed")
@@ -405,14 +408,19 @@ class ContainerProvider:
 
     # Hints: what the engine would not tell by itself.
 
-    async def _hello(self, info: Json) -> None:
+    async def _hello(self) -> None:
+        version = await self._api.get("/version")
+        asked_ms = self._clock.now_ms()
+        info = await self._api.get("/info")
         now_ms = self._clock.now_ms()
         first = not self._live
         self._capacity = offers.capacity(self._options, info)
         self._preparing.architecture = str(info.get("Architecture") or "")
+        self._preparing.through_mounts = translate.through_mounts(version)
         there_ms = translate.instant_ms(info.get("SystemTime"), 0)
-        off_ms = 0 if there_ms is None else now_ms - there_ms
-        self._offset_ms = off_ms if abs(off_ms) >= SKEW_MIN_MS else 0
+        off_ms = 0 if there_ms is None else (asked_ms + now_ms) // 2 - there_ms
+        # An answer that took long tells the time badly.
+        self._offset_ms = off_ms if abs(off_ms) >= SKEW_MIN_MS + now_ms - asked_ms else 0
         self._region = self._options.region or translate.region(info)
         self._notes = translate.notes(info, self._options)
         self._live, self._heard_ms = True, now_ms
@@ -440,6 +448,7 @@ class ContainerProvider:
             hints.capacity()
         for container in programs:
             await self._hint(hints, container, now_ms)
+            await self._hold_to_limit(container, now_ms)
 
     async def _hint(self, hints: Hints, container: Json, now_ms: int) -> None:
         labels, state = labels_of(container), str(container.get("State"))
@@ -452,6 +461,19 @@ class ContainerProvider:
         self._told[key] = state
         if not await self._tell(key):
             self._told.pop(key, None)
+
+    async def _hold_to_limit(self, container: Json, now_ms: int) -> None:
+        """End what is over its time and has no script of ours that would."""
+        labels = labels_of(container)
+        limit_s = int(labels.get(names.LIMIT) or 0)
+        if not (labels.get(names.PLAIN) and limit_s and container.get("State") == "running"):
+            return
+        key = labels[names.KEY]
+        found = await self._inspect(key)
+        began_ms = translate.instant_ms((found or {}).get("State", {}).get("StartedAt"), self._offset_ms)
+        if began_ms is not None and now_ms - began_ms >= limit_s * SECOND_MS:
+            await self._marks.put(key, names.Mark.LATE, labels, cause=Cause.TIMEOUT)
+            await self._stop(key, float(labels.get(names.GRACE) or 0))
 
     async def _tell(self, key: str) -> bool:
         """Pass on what is to be seen of it; true when it could be looked at."""

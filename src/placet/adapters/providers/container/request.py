@@ -21,6 +21,8 @@ NOBODY = "65534:65534"
 SHM_LEAST_BYTES = 64 * MB
 # Writes of the log driver's own words about a line; the limit is on the file that it writes.
 LOG_FILES = 2
+# The unit of a shell for the longest file.
+BLOCK_BYTES = 512
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +127,7 @@ def body(request: Json, labels: Json, image: ImageFacts, options: ContainerOptio
             names.KIND: names.Kind.PROGRAM.value,
             names.PLAIN: "" if image.shell else "1",
             names.LIMIT: _seconds(request["runtime_s"]),
+            names.GRACE: _seconds(request["grace_s"]),
         },
         "AttachStdin": False,
         "OpenStdin": False,
@@ -133,9 +136,13 @@ def body(request: Json, labels: Json, image: ImageFacts, options: ContainerOptio
     }
     if image.shell:
         made["Entrypoint"] = [SHELL, BESIDE]
-        made["Cmd"] = [_seconds(request["runtime_s"]), _seconds(request["grace_s"]), *words]
+        blocks = str((request["disk_bytes"] or 0) // BLOCK_BYTES)
+        made["Cmd"] = [_seconds(request["runtime_s"]), _seconds(request["grace_s"]), blocks, *words]
     else:
         made["Entrypoint"], made["Cmd"] = words[:1], words[1:]
+        if request["disk_bytes"]:
+            longest = request["disk_bytes"]
+            made["HostConfig"]["Ulimits"] = [{"Name": "fsize", "Soft": longest, "Hard": longest}]
     return made
 
 
@@ -151,7 +158,6 @@ def _host(request: Json, labels: Json, options: ContainerOptions, *, work: bool)
         "ShmSize": max(SHM_LEAST_BYTES, memory // 2 if memory else GB),
         "RestartPolicy": {"Name": "no"},
         "AutoRemove": False,
-        "Ulimits": [{"Name": "core", "Soft": 0, "Hard": 0}],
         "Mounts": _mounts(request, labels, work=work, writable=False),
         "LogConfig": {
             "Type": "json-file",
@@ -166,10 +172,8 @@ def _host(request: Json, labels: Json, options: ContainerOptions, *, work: bool)
         host["Memory"] = host["MemorySwap"] = memory
     if cores:
         host["NanoCpus"] = int(cores * 10**9)
-    if request["disk_bytes"]:
-        host["Ulimits"].append({"Name": "fsize", "Soft": request["disk_bytes"], "Hard": request["disk_bytes"]})
-        if options.disk_quota:
-            host["StorageOpt"] = {"size": str(request["disk_bytes"])}
+    if request["disk_bytes"] and options.disk_quota:
+        host["StorageOpt"] = {"size": str(request["disk_bytes"])}
     if request["gpus"]:
         host["DeviceRequests"] = [{"Driver": "", "DeviceIDs": request["gpus"], "Capabilities": [["gpu"]]}]
     return host

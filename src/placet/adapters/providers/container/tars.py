@@ -8,6 +8,7 @@ BLOCK = 512
 # Two empty blocks end an archive; more names than this in one extended header is no archive of an engine.
 END = bytes(2 * BLOCK)
 HEADER_MAX = 1024 * 1024
+SIZE_DIGITS_MAX = 18
 
 
 class NoArchive(Exception):
@@ -67,15 +68,17 @@ class TarReader:
                 info = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
             except tarfile.HeaderError as error:
                 raise NoArchive(str(error)) from error
+            if info.size < 0:
+                raise NoArchive("a member has a negative size")
             self._left, self._pad = info.size, -info.size % BLOCK
             if info.type in (tarfile.XHDTYPE, tarfile.XGLTYPE):
-                more.update(_records(await self._whole()) if info.type == tarfile.XHDTYPE else {})
+                more = _records(await self._whole()) if info.type == tarfile.XHDTYPE else more
                 continue
             if info.type in (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK):
                 word = "path" if info.type == tarfile.GNUTYPE_LONGNAME else "linkpath"
                 more[word] = (await self._whole()).rstrip(b"\0").decode("utf-8", "surrogateescape")
                 continue
-            size = int(more.get("size", info.size))
+            size = _size(more.get("size"), info.size)
             self._left, self._pad = (size, -size % BLOCK) if info.isreg() else (0, 0)
             yield Entry(
                 path=more.get("path", info.name).rstrip("/"),
@@ -121,12 +124,20 @@ class TarReader:
             size -= min(len(piece), size)
 
 
+def _size(told: str | None, otherwise: int) -> int:
+    if told is None:
+        return otherwise
+    if not (told.isascii() and told.isdigit()) or len(told) > SIZE_DIGITS_MAX:
+        raise NoArchive("an extended header states a size that is none")
+    return int(told)
+
+
 def _records(data: bytes) -> dict[str, str]:
     """The words of a pax header: ``<length> <word>=<value>\\n``, one after the other."""
     words: dict[str, str] = {}
     while data:
         length, _, _ = data.partition(b" ")
-        if not length.isdigit() or not 0 < int(length) <= len(data):
+        if not length.isdigit() or len(length) > SIZE_DIGITS_MAX or not len(length) < int(length) <= len(data):
             raise NoArchive("an extended header cannot be read")
         record, data = data[: int(length)], data[int(length) :]
         word, _, value = record[len(length) + 1 : -1].partition(b"=")

@@ -58,6 +58,7 @@ TELLING = frozenset({"create", "start", "die", "died", "oom", "destroy", "remove
 KILLED = 128 + 9
 SIGNALS = range(129, 129 + 64)
 FILE_SIZE = 128 + 25
+NO_CODE = -1
 NAME_LENGTH_MAX = 200
 
 
@@ -122,7 +123,8 @@ class Seen:
     @property
     def state(self) -> Json:
         """The engine's words about the container's state."""
-        return (self.container or {}).get("State") or {}
+        state = (self.container or {}).get("State")
+        return state if isinstance(state, dict) else {}
 
     @property
     def native(self) -> str:
@@ -159,7 +161,7 @@ def observed(seen: Seen, source: str, now_ms: int) -> Observation:
     base = Observation(key=seen.key, phase=Phase.UNKNOWN, observed_ms=now_ms, source=source, native_state=seen.native)
     if attempt is None or names.Mark.GONE in seen.known.marks:
         return replace(base, phase=Phase.GONE)
-    created_ms = int(attempt.get(names.CREATED, "0"))
+    created_ms = names.count(attempt.get(names.CREATED))
     base = replace(base, created_ms=created_ms, incarnation=incarnation(seen))
     if seen.never:
         end = _never(seen.known)
@@ -219,7 +221,9 @@ def ended(seen: Seen) -> End:
         return End(cause=Cause.START_FAILED, message="its program could not be begun, see stderr", ran=False)
     if state.get("Error") and not began(state):
         return End(cause=Cause.START_FAILED, message=str(state["Error"])[: names.SAYS_MAX], ran=False)
-    code = int(written.get("code") or state.get("ExitCode") or 0)
+    code = names.count(written.get("code", state.get("ExitCode")), otherwise=NO_CODE)
+    if code == NO_CODE:
+        return End(cause=Cause.UNRESOLVED, message="it ended, and the engine tells no exit code")
     told = End(cause=None, exit_code=code, signal=code - 128 if code in SIGNALS else None)
     if written.get("late") == "1" or names.Mark.LATE in marks:
         return replace(told, cause=Cause.TIMEOUT, message="it was over its run time, and was ended")
@@ -233,7 +237,7 @@ def ended(seen: Seen) -> End:
 
 def _failed(told: End, code: int, seen: Seen) -> End:
     """A program that ended badly, and nobody asked it to."""
-    ooms = int((seen.written or {}).get("oom", "0"))
+    ooms = names.count((seen.written or {}).get("oom"))
     if ooms:
         message = f"the kernel killed {ooms} of its processes for lack of memory"
         return replace(told, cause=Cause.OUT_OF_MEMORY, message=message)
@@ -267,16 +271,16 @@ def usage(written: Mapping[str, str]) -> Usage:
     elif "cpu_us" in written:
         cpu_s = int(written["cpu_us"]) / 1e6
     peak = written.get("peak", "")
-    return Usage(cpu_s=cpu_s, peak_memory_bytes=int(peak) if peak.isdigit() else None)
+    return Usage(cpu_s=cpu_s, peak_memory_bytes=int(peak) if names.is_count(peak) else None)
 
 
 def words(text: bytes | None) -> dict[str, str] | None:
     """What our script wrote: a word and a value a line; ``None`` where it did not come to its end."""
     if text is None:
         return None
-    pairs = [line.partition(" ") for line in text.decode("utf-8", "replace").splitlines()]
+    pairs = [line.partition(" ") for line in text.decode("utf-8", "replace").split("\n")]
     found = {word: value.strip() for word, _, value in pairs if word}
-    numbers = all(re.fullmatch(r"\d{1,20}", value) for word, value in found.items() if word != "peak")
+    numbers = all(re.fullmatch(r"\d{1,20}", value, re.ASCII) for word, value in found.items() if word != "peak")
     return found if found.get("end") == "1" and numbers else None
 
 
@@ -284,6 +288,12 @@ def region(info: Json) -> str:
     """The name of the place: what is there is seen through this engine alone."""
     place = f"{info.get('Name', '')} {info.get('DockerRootDir', '')}"
     return f"engine-{hashlib.sha256(place.encode()).hexdigest()[:8]}"
+
+
+def through_mounts(version: Json) -> bool:
+    """Podman unpacks an archive for the root of a container below its volumes, where nobody sees it."""
+    parts = version.get("Components") or []
+    return not any("podman" in str(part.get("Name", "")).lower() for part in parts)
 
 
 def notes(info: Json, options: ContainerOptions) -> tuple[str, ...]:
@@ -301,10 +311,13 @@ def notes(info: Json, options: ContainerOptions) -> tuple[str, ...]:
 
 def instant_ms(text: object, offset_ms: int) -> int | None:
     """The engine's time by our clock; ``None`` for none and for its word for never."""
-    match = re.fullmatch(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)?(Z|[+-]\d\d:\d\d)", str(text or ""))
+    match = re.fullmatch(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)?(Z|[+-]\d\d:\d\d)", str(text or ""), re.ASCII)
     if match is None or match[1].startswith("0001"):
         return None
-    moment = datetime.fromisoformat(match[1] + ("+00:00" if match[3] == "Z" else match[3])).astimezone(UTC)
+    try:
+        moment = datetime.fromisoformat(match[1] + ("+00:00" if match[3] == "Z" else match[3])).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None  # no day of any calendar, or one beyond the last
     return int(moment.timestamp() * 1000) + int(float(match[2] or 0) * 1000) + offset_ms
 
 

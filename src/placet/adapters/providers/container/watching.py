@@ -18,12 +18,12 @@ TROUBLE = (Refused, NotSent, Unheard)
 
 
 class Watching:
-    """Calls back: ``hello`` with what the engine says of itself, ``looked`` with all that is ours."""
+    """Calls back: ``hello`` now and then, ``looked`` with all that is ours."""
 
     def __init__(
         self,
         api: EngineApi,
-        hello: Callable[[Json], Awaitable[None]],
+        hello: Callable[[], Awaitable[None]],
         looked: Callable[[list[Json]], Awaitable[None]],
         lost: Callable[[Exception], None],
     ) -> None:
@@ -58,7 +58,7 @@ class Watching:
             self._stirred.clear()
             try:
                 if turn % INFO_EVERY_LOOKS == 0:
-                    await self._hello(await self._api.get("/info"))
+                    await self._hello()
                 turn += 1
                 listed = await self._api.get("/containers/json", all=True, filters={"label": [names.KEY]})
                 await self._looked(listed)

@@ -13,6 +13,7 @@ from placet.adapters.providers.slurm.words import (
     QUEUE_FORMAT,
     Job,
     account_lines,
+    is_count,
     queue_lines,
 )
 from placet.adapters.refusals import provider_error
@@ -111,7 +112,7 @@ class Commands:
             self.forget_queue()
         if answer.good:
             job = answer.out.strip().split(";")[0]
-            if job.isdigit():
+            if is_count(job):
                 return job
             raise OutcomeUnknown(f"sbatch named no job: {answer.out[:TAIL]!r}", provider=name)
         raise refusal(answer, name)

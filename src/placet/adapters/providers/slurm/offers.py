@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from placet.adapters.providers.slurm.options import GpuKind, Partition, SlurmOptions
-from placet.adapters.providers.slurm.words import limit_s
+from placet.adapters.providers.slurm.words import is_count, limit_s
 from placet.domain.gpus import GpuModel, recognise
 from placet.domain.offers import Availability, Gpu, Offer, Trust
 from placet.domain.spec import CapacityType
@@ -64,7 +64,7 @@ def rows(text: str, options: SlurmOptions) -> list[Row]:
     """What ``sinfo`` printed, as far as it is ours to use."""
     wanted = {partition.name: partition for partition in options.partitions}
     shapes: dict[tuple[str, str], list[_Node]] = {}
-    for line in text.splitlines():
+    for line in text.split("\n"):
         node = _node(line)
         if node is None or (wanted and node.partition not in wanted):
             continue
@@ -133,7 +133,7 @@ def _node(line: str) -> _Node | None:
         at += width
     partition, limit, state, count, cpus, memory, gres, used, share = words
     idle = share.split("/")
-    if not count.isdigit() or not cpus.rstrip("+").isdigit() or len(idle) != 4:
+    if not is_count(count) or not is_count(cpus.rstrip("+")) or len(idle) != 4:
         return None
     plain_state = state.rstrip("*~#!%$@^-+")
     if plain_state not in WORKING or state.endswith(("*", "$")):
@@ -144,8 +144,8 @@ def _node(line: str) -> _Node | None:
         state=plain_state,
         count=int(count),
         cpus=int(cpus.rstrip("+")),
-        cpus_idle=int(idle[1]) if idle[1].isdigit() else 0,
-        memory_bytes=int(re.sub(r"\D", "", memory) or 0) * MIB,
+        cpus_idle=int(idle[1]) if is_count(idle[1]) else 0,
+        memory_bytes=int(re.sub(r"[^0-9]", "", memory) or 0) * MIB,
         gpus=_gres(gres),
         used=_gres(used),
     )
@@ -156,7 +156,7 @@ def _gres(text: str) -> dict[str, int]:
     found: dict[str, int] = {}
     for each in re.sub(r"\([^)]*\)", "", text).split(","):
         words = each.split(":")
-        if words[0] != "gpu" or not words[-1].isdigit():
+        if words[0] != "gpu" or not is_count(words[-1]):
             continue
         kind = words[1] if len(words) > 2 else "gpu"
         found[kind] = found.get(kind, 0) + int(words[-1])

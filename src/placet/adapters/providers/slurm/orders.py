@@ -229,7 +229,7 @@ def read_document(data: bytes | None) -> Mapping[str, object] | None:
         return None
     try:
         document = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
 

@@ -83,6 +83,7 @@ QUEUE_FORMAT = "%i|%T|%r|%V|%S|%e|%N|%P|%j|%k"
 ACCOUNT_FORMAT = "JobIDRaw,JobName,State,ExitCode,Reason,Submit,Start,End,NodeList,Partition"
 NEVER = ("", "N/A", "NONE", "None", "Unknown")
 DAY_S = 86_400
+DIGITS_MAX = 15
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,11 +119,14 @@ class Job:
 
 
 def queue_lines(text: str) -> list[Job]:
-    """What ``squeue`` printed; a line that cannot be read is no job of ours."""
+    """What ``squeue`` printed; a line that cannot be read is no job of ours.
+
+    Only a line feed ends a line: of the other marks that end one for Python, a comment may hold any.
+    """
     found = []
-    for line in text.splitlines():
+    for line in text.split("\n"):
         words = line.split(BAR, 9)
-        if len(words) == 10 and words[0].isdigit():
+        if len(words) == 10 and is_count(words[0]):
             found.append(
                 Job(
                     id=words[0],
@@ -144,9 +148,9 @@ def queue_lines(text: str) -> list[Job]:
 def account_lines(text: str) -> list[Job]:
     """What ``sacct -P`` printed."""
     found = []
-    for line in text.splitlines():
+    for line in text.split("\n"):
         words = line.split(BAR)
-        if len(words) == 10 and words[0].isdigit():
+        if len(words) == 10 and is_count(words[0]):
             code, _, number = words[3].partition(":")
             state = _state(words[2])
             found.append(
@@ -160,16 +164,21 @@ def account_lines(text: str) -> list[Job]:
                     end_ms=_time(words[7]),
                     nodes="" if words[8] == "None assigned" else _told(words[8]),
                     partition=words[9],
-                    exit_code=int(code) if code.isdigit() else None,
-                    signal=int(number) if number.isdigit() and int(number) else None,
+                    exit_code=int(code) if is_count(code) else None,
+                    signal=int(number) if is_count(number) and int(number) else None,
                 )
             )
     return found
 
 
+def is_count(text: str) -> bool:
+    """Whether it is a number that can be used: superscripts are digits too, and a long row of nines is no count."""
+    return text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX
+
+
 def limit_s(text: str) -> float | None:
     """A time of Slurm's, ``[D-]HH:MM:SS`` or shorter; ``None`` is no limit, or a word that is no time."""
-    match = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(?:(\d+):)?(\d+)", text.strip())
+    match = re.fullmatch(r"(?:(\d{1,9})-)?(?:(\d{1,9}):)?(?:(\d{1,9}):)?(\d{1,9})", text.strip(), re.ASCII)
     if match is None:
         return None
     days, first, second, last = (int(word) if word else None for word in match.groups())
@@ -195,4 +204,4 @@ def _told(text: str) -> str:
 
 
 def _time(text: str) -> int | None:
-    return int(text) * 1000 if text.isdigit() else None
+    return int(text) * 1000 if is_count(text) else None
