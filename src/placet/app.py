@@ -1,13 +1,11 @@
 """The composition root: the only place where concrete things meet. It decides nothing."""
 
 import asyncio
-import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,23 +22,21 @@ from placet.adapters.providers.local import local_provider
 from placet.adapters.store import make_store, migrate
 from placet.adapters.store.backup import CannotCopy as CannotCopy
 from placet.adapters.store.backup import backup, check, restore
-from placet.config import PrivateSettings, Settings
+from placet.adapters.vault import Envelopes, KeyPlaces
+from placet.config import Settings
 from placet.contract.canonical import body_digest, spec_digest
 from placet.contract.support import unsupported
 from placet.domain.errors import ProviderError, StoreError, StoreFull
-from placet.domain.listings import Listing
-from placet.domain.offers import Trust
 from placet.domain.spec import Spec
-from placet.domain.units import GB
 from placet.engine.budgets import Budgets
-from placet.engine.catalogs import Catalogs, Pace, Source
+from placet.engine.catalogs import Catalogs
 from placet.engine.courier import Courier
 from placet.engine.effects import Effects
 from placet.engine.hearing import Hearing
 from placet.engine.hooks import Hooks
 from placet.engine.intake import Intake, IntakePorts
 from placet.engine.ledgers import Ledgers
-from placet.engine.market import Market, OwnTerms
+from placet.engine.market import Market
 from placet.engine.observing import Observer
 from placet.engine.orphans import Orphans
 from placet.engine.queries import Queries, QueryPorts
@@ -50,19 +46,21 @@ from placet.engine.redelivering import Redelivering
 from placet.engine.resolving import Resolving
 from placet.engine.timekeeping import StoreClock
 from placet.engine.uploading import Uploading
+from placet.engine.vault import Vault
 from placet.failpoints import Point, around
 from placet.ports.artifacts import Artifacts, PartUploads
-from placet.ports.catalog import Bounds, Catalog
 from placet.ports.provider import Examined, Provider
 from placet.ports.store import Store
 from placet.sdk import places
 from placet.server.doors import Doors
 from placet.server.journal import configure
 from placet.server.rest import build_rest
+from placet.server.sealing import check_key, rewrap
 from placet.server.serve import AlreadyServed as AlreadyServed
 from placet.server.serve import CannotServe as CannotServe
 from placet.server.serve import Control, Listening, check_exposure, data_folder_lock, serve
 from placet.server.tokens import LooseTokenFile, ensure_local_token
+from placet.sources import own_terms, sources
 from placet.stages.reaping import Rules
 
 if TYPE_CHECKING:
@@ -96,6 +94,7 @@ class App:
     reconciler: Reconciler
     catalogs: Catalogs
     courier: Courier
+    vault: Vault
     observer: Observer | None = None
     _loop: "asyncio.Task[None] | None" = None
 
@@ -146,10 +145,11 @@ async def open_app(settings: Settings) -> App:
     inputs = LocalInputs(settings.storage, _readable(settings))
     models = ModelCatalog(hub=HUB if settings.models.hub else None)
     providers = {name: make() for name, make in provider_makers(settings).items()}
-    catalogs = Catalogs(_sources(settings, clock.now_ms()), clock, chance)
-    market = Market(providers, catalogs, _own_terms(settings))
+    catalogs = Catalogs(sources(settings, clock.now_ms()), clock, chance)
+    market = Market(providers, catalogs, own_terms(settings))
+    vault = Vault(store, clock, Envelopes(_keys(settings).ring))
     hearing = Hearing(clock, CorpusFile(settings.data_dir / "provider-messages.json"))
-    effects = Effects(providers, artifacts, clock, hearing, ObjectSources(_access(settings)).ready)
+    effects = Effects(providers, artifacts, clock, hearing, ObjectSources(_access(settings)).ready, vault)
     reconciler = Reconciler(
         Ports(
             store=store,
@@ -175,6 +175,7 @@ async def open_app(settings: Settings) -> App:
             quote_s=settings.engine.quote_seconds,
             owner=reconciler,
             budgets=reconciler.allowances.fresh,
+            secrets=vault.missing,
         )
     )
     link_s = settings.objects.link_seconds
@@ -196,7 +197,17 @@ async def open_app(settings: Settings) -> App:
         reconciler=reconciler,
         catalogs=catalogs,
         courier=Courier(store, clock, GuardedSender(settings.webhooks.allowed_private_hosts), chance),
+        vault=vault,
         observer=_observer(settings, store, providers, effects, clock),
+    )
+
+
+def _keys(settings: Settings) -> KeyPlaces:
+    asked = settings.secrets
+    return KeyPlaces(
+        text=None if asked.key is None else asked.key.get_secret_value(),
+        file=asked.key_file,
+        own=settings.data_dir / "secret.key" if settings.database.startswith("sqlite") else None,
     )
 
 
@@ -307,81 +318,8 @@ async def _connect(reconciler: Reconciler, queries: Queries, store: Store, provi
         await provider.open(reconciler.hints())
 
 
-PRIVATE = "private"
 # While this file is in a data folder its servers only look.
 OBSERVE = "observe"
-SHIPPED = Pace(every_s=None, within_s=30.0, stale_s=7 * 86_400.0)
-SETTLED = Pace(every_s=None, within_s=30.0, stale_s=math.inf)  # a setting does not age
-
-
-def _sources(settings: Settings, now_ms: int) -> list[Source]:
-    """Where listings come from. Of two sources that list the same, the earlier one is taken."""
-    asked = settings.catalog
-    if not (asked.demonstration or asked.files or asked.gpuhunt.enabled or asked.private):
-        return []
-    from placet.adapters.catalog.files import DemonstrationCatalog, FileCatalog, ListedCapacity  # most read no list
-
-    sources: list[tuple[Catalog, Pace]] = []
-    machines = tuple(_machine(one, place, now_ms) for place, one in enumerate(asked.private, 1) if not one.offers)
-    if machines:
-        sources.append((ListedCapacity(PRIVATE, machines), SETTLED))
-    for file in asked.files:
-        pace = Pace(every_s=file.refresh_seconds, within_s=file.within_seconds, stale_s=file.stale_hours * 3600)
-        path = file.path.expanduser().absolute()
-        sources.append((FileCatalog(path, name=file.source, bounds=Bounds(rows_max=file.rows_max)), pace))
-    hunt = asked.gpuhunt
-    if hunt.enabled:
-        from placet.adapters.catalog.gpuhunt import GpuhuntCatalog  # few servers ask it
-
-        catalog = GpuhuntCatalog(
-            providers=hunt.providers,
-            folder=None if hunt.folder is None else hunt.folder.expanduser().absolute(),
-            within_s=hunt.within_seconds,
-            bounds=Bounds(rows_max=hunt.rows_max),
-        )
-        pace = Pace(every_s=hunt.refresh_seconds, within_s=hunt.within_seconds, stale_s=hunt.stale_hours * 3600)
-        sources.append((catalog, pace))
-    if asked.demonstration:
-        sources.append((DemonstrationCatalog(), SHIPPED))
-    return [Source(catalog=catalog, pace=pace) for catalog, pace in sources]
-
-
-def _machine(one: PrivateSettings, place: int, now_ms: int) -> Listing:
-    return Listing(
-        source=PRIVATE,
-        part="settings",
-        line=place,
-        provider=one.provider,
-        machine=one.instance,
-        region=one.region,
-        jurisdiction=one.jurisdiction,
-        compliance=one.compliance,
-        gpu_name=one.gpu_model or None,
-        gpu_count=one.gpu_count if one.gpu_model else None,
-        interconnect=one.interconnect,
-        vcpus=one.cpu_cores,
-        memory_gb=None if one.memory is None else Decimal(one.memory) / GB,
-        disk_gb=None if one.disk is None else Decimal(one.disk) / GB,
-        price_usd_per_hour=one.price_per_hour,
-        private=True,
-        trust=Trust.OWN,
-        observed_ms=now_ms,
-    )
-
-
-def _own_terms(settings: Settings) -> list[OwnTerms]:
-    return [
-        OwnTerms(
-            provider=one.provider,
-            source=PRIVATE,
-            offers=one.offers,
-            price_usd_per_hour=one.price_per_hour,
-            jurisdiction=one.jurisdiction,
-            compliance=one.compliance,
-        )
-        for one in settings.catalog.private
-        if one.offers
-    ]
 
 
 def _options(settings: Settings, ids: RandomIds) -> ReconcileOptions:
@@ -422,6 +360,7 @@ def run_server(settings: Settings, serving: Serving) -> None:
     configure(settings.log.level, settings.log.format)
     listening = _listening(settings, serving)
     check_exposure(listening)
+    check_key(_keys(settings).check, listening)
     with data_folder_lock(settings.data_dir, settings.stamp):
         asyncio.run(_serve(settings, serving, listening, asyncio.Event()))
 
@@ -435,6 +374,7 @@ def serve_embedded(settings: Settings) -> Iterator[Path]:
     """
     configure("error", settings.log.format)
     listening = _listening(settings, Serving(socket_only=True))
+    check_key(_keys(settings).check, listening)
     with data_folder_lock(settings.data_dir, settings.stamp), ThreadPoolExecutor(1, "placet-server") as thread:
         begun: Future[Callable[[], object]] = Future()
         ready: Future[str | None] = Future()
@@ -504,6 +444,8 @@ async def _serve(settings: Settings, serving: Serving, listening: Listening, clo
             raise CannotServe(str(error)) from error
         rest = build_rest(_doors(app, closing))
         await _succeed(app.reconciler, settings.data_dir / "worker")
+        if app.observer is None:
+            await rewrap(app.vault)
         app.begin(ended=closing.set)  # a server that accepts and moves nothing is worse than one that is gone
 
         async def idle() -> bool:
@@ -562,6 +504,7 @@ def _doors(app: App, closing: asyncio.Event) -> Doors:
         hearing=app.hearing,
         orphans=Orphans(app.store, app.clock, (app.observer or app.reconciler).sweep_now),
         hooks=Hooks(app.store, app.clock, app.ids, app.courier.sender, app.courier.hurry),
+        vault=app.vault,
         store=app.store,
         clock=app.clock,
         ids=app.ids,

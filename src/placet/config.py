@@ -7,7 +7,16 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    ValidationError,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from placet.adapters.providers.slurm.settings import SlurmSettings
@@ -341,6 +350,26 @@ class WebhookSettings(_Section):
     )
 
 
+class SecretSettings(_Section):
+    """The key that secrets of workloads are sealed under."""
+
+    key_file: Path | None = Field(
+        None,
+        description="File, mode 0600, with keys: 32 random bytes in base64, one on each line. The first seals, the "
+        "others only open. Default: `secret.key` in the data folder, made at the first use, for a server that only "
+        "this machine reaches and whose database is SQLite.",
+    )
+    key: SecretStr | None = Field(
+        None, description="The keys themselves, apart by commas, where no file can be had. Never shown."
+    )
+
+    @model_validator(mode="after")
+    def _one_place(self) -> "SecretSettings":
+        if self.key_file is not None and self.key is not None:
+            raise ValueError("set key_file or key, not both")
+        return self
+
+
 class ModelSettings(_Section):
     """Where facts about models may come from."""
 
@@ -479,6 +508,7 @@ class Settings(BaseSettings):
     objects: ObjectSettings = Field(default_factory=ObjectSettings, description="")
     inputs: InputSettings = Field(default_factory=InputSettings, description="")
     webhooks: WebhookSettings = Field(default_factory=WebhookSettings, description="")
+    secrets: SecretSettings = Field(default_factory=SecretSettings, description="")
     models: ModelSettings = Field(default_factory=ModelSettings, description="")
     catalog: CatalogSettings = Field(default_factory=CatalogSettings, description="")
     log: LogSettings = Field(default_factory=LogSettings, description="")

@@ -69,6 +69,8 @@ class Point(StrEnum):
     # Messages to webhooks
     HOOK = "hook"
     HOOK_SENT = "hook-sent"
+    # Secrets of tenants
+    SECRET = "secret"  # noqa: S105 - a name
 
 
 def workload_point(state: str) -> str:

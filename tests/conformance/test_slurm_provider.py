@@ -263,6 +263,19 @@ class TestDeaths:
         world.cluster.wait_for_controller()
         await nothing_is_left(world, provider, handle)
 
+    @pytest.mark.parametrize("text", ['{"phase": "ended"}', "[]"])
+    async def test_a_status_that_is_nonsense_ends_nothing(self, world: SlurmWorld, text: str) -> None:
+        provider = await world.connect(Listener())
+        forge = f"while :; do echo '{text}' > ../../status.json; sleep 0.1; done"
+        handle = await provider.submit(on_the_cluster(shell(forge), "nonsense"))
+        status = world.shared / "attempts" / handle.key / "status.json"
+        await wait_until_async(lambda: status.exists() and status.read_text().strip() == text, 30.0, "the nonsense")
+        seen = await observe(provider, handle)
+        assert seen.phase is not Phase.ENDED or not seen.computed, seen
+        other = await running(provider, "beside")  # its permit is still given
+        await nothing_is_left(world, provider, other)
+        await nothing_is_left(world, provider, handle)
+
     async def test_begun_again_by_hand(self, world: SlurmWorld) -> None:
         provider = await world.connect(Listener())
         trace = world.shared / "trace"

@@ -14,7 +14,7 @@ from placet.adapters.providers.container import ContainerProvider
 from placet.domain.allocations import Launch, Observation, Phase, ResolvedInput
 from placet.domain.errors import Unavailable
 from placet.domain.failures import MEANINGS, Cause, FailureClass
-from placet.domain.spec import Output, Resources, Runtime, RuntimeKind, Spec
+from placet.domain.spec import Output, Repeat, Resources, Runtime, RuntimeKind, Spec
 from placet.domain.units import MIB
 from placet.testing.conformance.provider import Listener, ended, in_phase, observe, read, released
 from placet.testing.conformance.waiting import eventually
@@ -332,3 +332,20 @@ async def test_no_spec_gets_more_rights_than_stand_here(world: EngineWorld) -> N
         json.dumps(f'{program}; [ "$HIDDEN" = {secret!r} ] && echo known')[1:-1], ""
     )
     await gone(world, provider, launch)
+
+
+async def test_checkpoints_go_from_one_attempt_to_the_next(world: EngineWorld) -> None:
+    def attempt(number: int, program: str) -> Launch:
+        launch = world.launch(f"steps-{number}", script(program, repeat=Repeat.RESUMABLE))
+        return replace(launch, tag=replace(launch.tag, workload_id="wl_steps", epoch=number))
+
+    provider = await world.connect(Listener())
+    first, second = attempt(1, 'echo 41 > "$PLACET_CHECKPOINTS/step"; exit 9'), attempt(2, "cat /checkpoints/step")
+    handle = await provider.submit(first)
+    assert (await ended(provider, handle)).exit_code == 9
+    await released(provider, handle)
+    handle = await provider.submit(second)
+    assert (await ended(provider, handle)).computed
+    assert b"".join(chunk.data for chunk in await read(provider, handle, "stdout", 0)) == b"41\n"
+    await released(provider, handle)
+    assert [name.rpartition(".")[2] for name in world.left()] == ["checkpoints"]

@@ -73,6 +73,7 @@ def path_of(door: Door, workload_id: str) -> str:
         "message_id": "msg_0",
         "kind": "tenant",
         "holder": "nobody",
+        "name": "none",
     }
     return door.path.replace("{path:path}", "x").format(**named)
 

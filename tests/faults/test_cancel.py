@@ -2,12 +2,16 @@
 
 from pathlib import Path
 
+import pytest
+
 from placet.domain.states import AttemptState, WorkloadState
+from placet.engine import reconcile
+from placet.engine.decide import decide
+from placet.engine.facts import Situation, Step
 from placet.testing.scripted import Script
 from placet.testing.world.serving import World
 from tests.sim.test_doubt import FIRST, NobodyKnows, in_doubt
 from tests.support.faulty import always, first, lived, wish
-from tests.support.missing import not_built
 from tests.support.worlds import TENANT, control_plane
 from tests.support.worlds import always as scripted
 
@@ -61,8 +65,25 @@ def test_fault_CANCEL_07() -> None:
     assert seen.records["w0"].attempts[0].released_ms is not None
 
 
-@not_built("a decision about one workload that fails without ending the server's loop")
-def test_fault_CANCEL_08() -> None: ...
+async def test_fault_CANCEL_08(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A decision about one workload that fails by a fault of ours is that workload's trouble; the others go on."""
+    poisoned: list[str] = []
+
+    def fails_for_one(situation: Situation) -> Step:
+        if situation.record.workload.id in poisoned:
+            raise ZeroDivisionError("nobody thought of this")
+        return decide(situation)
+
+    monkeypatch.setattr(reconcile, "decide", fails_for_one)
+    options = reconcile.ReconcileOptions(worker="w", observe_every_s=0.3)
+    async with control_plane(tmp_path, scripted(Script()), options=options) as plane:
+        troubled = await plane.submit()
+        poisoned.append(troubled)
+        for _ in range(2):
+            assert (await plane.finished(await plane.submit())).workload.state is W.SUCCEEDED
+        assert not (await plane.record(troubled)).workload.final
+        poisoned.clear()
+        assert (await plane.finished(troubled)).workload.state is W.SUCCEEDED
 
 
 async def test_fault_CANCEL_09(tmp_path: Path) -> None:

@@ -100,6 +100,7 @@ ELSEWHERE: Mapping[str, str] = {
     Point.PERMIT_REFUSAL: "takes a cancel between a submit and its permit: tests/sim/test_engine.py",
     Point.BUDGET: "takes an operator: tests/e2e/test_budgets.py",
     Point.ORPHANS: "takes a provider that lists what nobody owns: tests/e2e/test_orphans.py",
+    Point.SECRET: "takes a secret: tests/e2e/test_secrets.py",
     Point.HOOK: "takes a webhook: tests/e2e/test_webhooks.py",
     Point.HOOK_SENT: "takes a webhook: tests/e2e/test_webhooks.py",
     Point.SWEEP: "takes a create that lands after its attempt was given up: tests/e2e/test_orphans.py",

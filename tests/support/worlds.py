@@ -117,7 +117,9 @@ async def start(
             offers=market,
         ),
         options
-        or ReconcileOptions(worker=worker, owner_timeout_s=0.4, takeover_poll_s=0.1, beat_s=0.1, observe_every_s=0.3),
+        or ReconcileOptions(
+            isolated=False, worker=worker, owner_timeout_s=0.4, takeover_poll_s=0.1, beat_s=0.1, observe_every_s=0.3
+        ),
     )
     intake = Intake(
         IntakePorts(
@@ -154,10 +156,11 @@ async def control_plane(
     artifacts: FileArtifacts | None = None,
     offers: Callable[[], Sequence[Offer]] | None = None,
     provider: ScriptedProvider | None = None,
+    options: ReconcileOptions | None = None,
 ) -> AsyncIterator[ControlPlane]:
     """A control plane that is shut down properly at the end."""
     provider = provider or ScriptedProvider(SystemClock(), script, slots=slots, offers=offers)
-    plane = await start(f"sqlite:///{folder / 'placet.db'}", folder, provider, artifacts=artifacts)
+    plane = await start(f"sqlite:///{folder / 'placet.db'}", folder, provider, artifacts=artifacts, options=options)
     try:
         yield plane
     finally:

@@ -94,7 +94,7 @@ REFUSED_TODAY = {
     "resources.nodes": "resources: {nodes: 2}",
     "volumes": "volumes: [{name: v, path: /v}]",
     "array": "array: [{environment: {A: '1'}}]",
-    "secrets": "secrets: {TOKEN: name}",
+    "registry_secret": "runtime: {type: container, image: a, registry_secret: name}",
     "hf://": "inputs: [{name: a, source: 'hf://datasets/a'}]",
 }
 
@@ -104,7 +104,8 @@ def test_what_the_docs_call_unsupported_is_refused_as_such(named: str) -> None:
     page = (ROOT / "docs" / "reference" / "spec.md").read_text().replace("\n", " ")
     sentence = page[page.index("Today these are:") :].split(". ")[0]
     assert named in sentence
-    outcome = parse(f"runtime: {{type: process, command: [a]}}\n{REFUSED_TODAY[named]}\n", now_ms=0)
+    runtime = "" if named == "registry_secret" else "runtime: {type: process, command: [a]}\n"
+    outcome = parse(f"{runtime}{REFUSED_TODAY[named]}\n", now_ms=0)
     assert not isinstance(outcome, Parsed)
     assert [problem.code for problem in outcome] == ["not_supported_yet"]
 

@@ -25,7 +25,7 @@ READS = {
     *("events", "artifacts", "result", "decisions", "ended", "attempt_by_key", "token", "tokens", "watch"),
     *("budgets", "budgets_of"),
     *("orphans", "orphan", "now_ms", "hooks", "last_seq", "events_of_tenant", "due_dispatches", "next_dispatch_ms"),
-    *("dispatches", "dispatch", "unsent"),
+    *("dispatches", "dispatch", "unsent", "sealed", "sealed_keys", "sealed_under_others"),
 }
 EFFECTS = {
     "provider": {"submit", "answer_permit", "cancel", "release"},

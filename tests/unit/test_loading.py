@@ -13,7 +13,16 @@ LOADED = "import sys; import {}; print('\\n'.join(sys.modules))"
     [
         (
             "placet.app",
-            {"alembic", "fastapi", "httpx", "placet.stages.listing", "prometheus_client", "psycopg", "yaml"},
+            {
+                "alembic",
+                "cryptography",
+                "fastapi",
+                "httpx",
+                "placet.stages.listing",
+                "prometheus_client",
+                "psycopg",
+                "yaml",
+            },
         ),
         ("placet.cli.commands.table", {"httpx", "pydantic", "rich", "sqlalchemy", "placet.app"}),
     ],

@@ -77,6 +77,7 @@ def launch_document(launch: Launch, terms: Terms) -> Json:
         "epoch": launch.tag.epoch,
         **_program(spec.runtime, terms.provider),
         "env": {**dict(spec.environment), **dict(launch.secrets)},
+        "hide": [name for name, _ in launch.secrets],
         "workdir": spec.runtime.working_directory,
         "limits": {
             "memory_bytes": memory_bytes if terms.memory_held else None,

@@ -253,11 +253,18 @@ _FIELDS = (
         "Remove the field, or use what is suggested instead.",
     ),
     _code(
+        _S,
+        "secret_missing",
+        "No such secret",
+        "The spec names a secret that its tenant does not have.",
+        "Make it with `placet secret set NAME`, or name one that `placet secret ls` shows.",
+    ),
+    _code(
         _W,
         "secret_in_environment",
         "Looks like a secret",
         "A literal value looks like a credential. Specs are stored and shown; secrets should not be in them.",
-        "Let the program read it from a file on its machine; if it is no credential, nothing needs to be done.",
+        "Keep it with `placet secret set`, name it under `secrets`; if it is no credential, nothing needs to be done.",
         status=200,
     ),
     _code(

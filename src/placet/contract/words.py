@@ -17,6 +17,7 @@ class Scope(StrEnum):
     LOGS = "log:read"
     ARTIFACTS = "artifact:read"
     WEBHOOKS = "webhook:admin"
+    SECRETS = "secret:admin"
     TOKENS = "token:admin"
     OPERATOR = "operator"
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 
 from placet.domain.allocations import FoundOutput, Handle, Launch, Observation, Phase, ResolvedInput, Verb
-from placet.domain.errors import OutcomeUnknown, ProviderError, Unavailable
+from placet.domain.errors import InvalidRequest, OutcomeUnknown, ProviderError, Unavailable
 from placet.domain.records import Artifact, Attempt, Workload
 from placet.domain.values import evolve
 from placet.engine.facts import (
@@ -28,6 +28,7 @@ from placet.engine.facts import (
 from placet.engine.hearing import Hearing
 from placet.engine.manifests import MANIFEST, OUTPUTS, manifest_bytes
 from placet.engine.pacing import Turns
+from placet.engine.vault import Unresolved, Vault
 from placet.failpoints import Point, passing
 from placet.ports.ambient import Clock
 from placet.ports.artifacts import STORED, Artifacts
@@ -62,8 +63,10 @@ class Effects:
         clock: Clock,
         hearing: Hearing | None = None,
         ready: Ready = _as_they_are,
+        vault: Vault | None = None,
     ) -> None:
         self._providers = providers
+        self._vault = vault
         self._artifacts = artifacts
         self._clock = clock
         self._ready = ready
@@ -74,7 +77,7 @@ class Effects:
         """Do one effect and say what came of it. A look that could not be made brings no fact."""
         match effect:
             case Submit():
-                return (await self._submit(effect),)
+                return (await self._submit(workload, effect),)
             case Find():
                 return await self._find(effect.attempt)
             case Observe():
@@ -109,10 +112,12 @@ class Effects:
             self._hearing.failed(name, verb, error)
             raise
 
-    async def _submit(self, effect: Submit) -> SubmitAnswer:
+    async def _submit(self, workload: Workload, effect: Submit) -> SubmitAnswer:
         epoch = effect.launch.tag.epoch
         try:
             launch = evolve(effect.launch, inputs=await self._ready(effect.launch.inputs))
+            # From here on the values are in memory, and go to the provider and nowhere else.
+            launch = evolve(launch, secrets=await self._secrets(workload))
             async with self.call(effect.launch.offer.provider, Verb.SUBMIT) as provider:
                 late_ms = self._clock.now_ms() - effect.intended_ms
                 if late_ms > self._turns.longest_ms(effect.launch.offer.provider, Verb.SUBMIT) + SEND_WITHIN_MS:
@@ -127,6 +132,19 @@ class Effects:
         if wrong:
             return SubmitAnswer(epoch=epoch, error=OutcomeUnknown(wrong, provider=handle.provider), unclear=True)
         return SubmitAnswer(epoch=epoch, handle=handle)
+
+    async def _secrets(self, workload: Workload) -> tuple[tuple[str, str], ...]:
+        """Variables and values that its spec names, as its tenant has them now. Raises ``ProviderError``."""
+        named = workload.spec.secrets
+        if not named:
+            return ()
+        if self._vault is None:
+            raise InvalidRequest("secrets are named, and none are kept here")
+        try:
+            values = await self._vault.resolved(workload.tenant, (name for _, name in named))
+        except Unresolved as error:
+            raise (Unavailable if error.passing else InvalidRequest)(str(error)) from None
+        return tuple((variable, values[name]) for variable, name in named)
 
     async def _find(self, attempt: Attempt) -> tuple[Fact, ...]:
         try:

@@ -189,6 +189,10 @@ def _as_it_is(spec: Spec) -> Spec:
     return spec
 
 
+async def _no_secrets(_tenant: str, _spec: Spec) -> tuple[Problem, ...]:
+    return ()
+
+
 async def _no_budgets(_tenant: str, _token_id: str) -> Sequence[Budgeted]:
     return ()
 
@@ -219,7 +223,8 @@ class Owner(Protocol):
 class IntakePorts:
     """What intake talks to. ``check`` finds what is wrong with a spec here and now, such as missing inputs;
     ``complete`` writes into a spec what its model says of itself and how large its inputs are, so that sizing it later
-    gives the same; ``budgets`` are those that an attempt of a tenant and a token must be within."""
+    gives the same; ``budgets`` are those that an attempt of a tenant and a token must be within; ``secrets``
+    finds those that a spec names and its tenant does not have."""
 
     store: Store
     clock: Clock
@@ -231,6 +236,7 @@ class IntakePorts:
     complete: Callable[[Spec], Spec] = _as_it_is
     quote_s: float = QUOTE_S
     budgets: Callable[[str, str], Awaitable[Sequence[Budgeted]]] = _no_budgets
+    secrets: Callable[[str, Spec], Awaitable[tuple[Problem, ...]]] = _no_secrets
 
 
 def _listed(asked: Asked, table: OfferTable) -> tuple[Ranked, ...]:
@@ -450,6 +456,7 @@ class Intake:
             problems = await asyncio.to_thread(self._ports.check, spec)
         else:
             problems = self._ports.check(spec)
+        problems = (*problems, *await self._ports.secrets(tenant, spec))
         lessons = self._ports.owner.lessons()
         resize = partial(sizing.size, tenant=tenant, lessons=lessons)
         asked = Asked(

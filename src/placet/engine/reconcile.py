@@ -4,7 +4,7 @@ import asyncio
 import heapq
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import structlog
 
@@ -34,42 +34,21 @@ from placet.engine.facts import (
 )
 from placet.engine.health import Health
 from placet.engine.memory import Memory
+from placet.engine.options import ReconcileOptions as ReconcileOptions
 from placet.engine.owned import Owned, asks_nothing
 from placet.engine.pacing import submits_at_once, with_waiting
-from placet.engine.reaper import Reaper, Sweeps
+from placet.engine.reaper import Reaper
 from placet.engine.reservations import Reservations
 from placet.engine.timekeeping import untouched
+from placet.engine.troubles import Troubles
 from placet.failpoints import Point, passing
 from placet.ports.ambient import Clock, Ids
 from placet.ports.provider import Hints, Provider
 from placet.ports.store import Store
 from placet.stages.dispatch import workload_of
-from placet.stages.quote_wait import PATIENCE_S
 from placet.stages.tracking import absence_span_s
 
 log = structlog.get_logger()
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReconcileOptions:
-    """The bounds and rhythms of one worker."""
-
-    worker: str
-    batch_max: int = 256
-    owned_max: int = 20_000
-    beat_s: float = 1.0
-    owner_timeout_s: float = 6.0
-    takeover_poll_s: float = 2.0
-    store_retry_s: float = 0.25
-    observe_every_s: float = 10.0
-    # How often the providers' own lists are searched for what nobody stands for, and what of it may be deleted.
-    sweeps: Sweeps = field(default_factory=Sweeps)
-    # News that asks for nothing to be done is written this much later, most often together with what follows it.
-    lull_s: float = 0.005
-    # The share of workloads that try what little is known of.
-    exploration: float = 0.0
-    # How long a workload waits for a price within its quote.
-    quote_wait_s: float = PATIENCE_S
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,15 +63,6 @@ class Ports:
     resolve_inputs: Callable[[Spec], tuple[ResolvedInput, ...]]
     offers: Callable[[], OfferTable]
     set_clock: Callable[[int], None] = untouched
-
-
-def _claim_options(options: ReconcileOptions) -> ClaimOptions:
-    return ClaimOptions(
-        worker=options.worker,
-        batch_max=options.batch_max,
-        owner_timeout_s=options.owner_timeout_s,
-        takeover_poll_s=options.takeover_poll_s,
-    )
 
 
 class Reconciler:
@@ -119,9 +89,20 @@ class Reconciler:
         self._memory = Memory(ports.store, ports.clock)
         self.allowances = Allowances(ports.store, ports.clock)
         self._health = Health(ports.clock)
+        self._troubles = Troubles(isolated=options.isolated)
         self._hands_off = ""
         self._reaper = Reaper(ports.store, ports.providers, ports.effects, ports.clock, options.sweeps)
-        self._claims = Claims(ports.store, ports.clock, _claim_options(options), self._free_slots)
+        self._claims = Claims(
+            ports.store,
+            ports.clock,
+            ClaimOptions(
+                worker=options.worker,
+                batch_max=options.batch_max,
+                owner_timeout_s=options.owner_timeout_s,
+                takeover_poll_s=options.takeover_poll_s,
+            ),
+            self._free_slots,
+        )
         self._stopping = False
         self._failed: BaseException | None = None
 
@@ -308,16 +289,13 @@ class Reconciler:
         now_ms = self._ports.clock.now_ms()
         self._look_at_health()  # after the time was read: a jump of it is seen before anything follows from it
         self._due(now_ms)
-        batch = [workload_id for workload_id in self._dirty if workload_id in self._owned]
-        batch = batch[: self._options.batch_max]
+        batch = [workload_id for workload_id in self._dirty if workload_id in self._owned][: self._options.batch_max]
         if not batch:
             return
         for workload_id in batch:
             del self._dirty[workload_id]
         world = self._world(now_ms)
-        steps = []
-        for workload_id in batch:
-            steps.append((workload_id, *self._decide(workload_id, world)))
+        steps = [step for workload_id in batch for step in self._decide(workload_id, world)]
         writes = [step.transition for _, step, _ in steps if step.transition is not None]
         try:
             written = iter(await apply(self._ports.store, writes)) if writes else iter(())
@@ -386,10 +364,17 @@ class Reconciler:
             self._places = frozenset((offer.provider, offer.region) for some in offers for offer in some)
         return self._places
 
-    def _decide(self, workload_id: str, world: World) -> tuple[Step, list[Fact]]:
+    def _decide(self, workload_id: str, world: World) -> list[tuple[str, Step, list[Fact]]]:
+        """Its step; none where deciding fails, and then what was heard of it is asked for anew."""
         owned = self._owned[workload_id]
         facts, owned.facts = owned.facts, []
-        return self._step(owned, facts, world), facts
+        try:
+            step = self._step(owned, facts, world)
+        except Exception as error:  # noqa: BLE001 - one workload's trouble stops nobody else
+            self._look_at(owned, self._troubles.failed(workload_id, error, world.now_ms))
+            return []
+        self._troubles.well(workload_id)
+        return [(workload_id, step, facts)]
 
     def _step(self, owned: Owned, facts: Sequence[Fact], world: World) -> Step:
         step = decide(
@@ -425,8 +410,11 @@ class Reconciler:
             else:
                 self._claims.backlog = True
         elif step.look_ms is not None:
-            owned.look_ms = step.look_ms
-            heapq.heappush(self._looks, (step.look_ms, workload_id))
+            self._look_at(owned, step.look_ms)
+
+    def _look_at(self, owned: Owned, at_ms: int) -> None:
+        owned.look_ms = at_ms
+        heapq.heappush(self._looks, (at_ms, owned.record.workload.id))
 
     def _begin(self, owned: Owned, effect: Effect) -> None:
         name = type(effect).__name__

@@ -25,6 +25,7 @@ from placet.domain.records import (
     WorkloadFilter,
 )
 from placet.domain.states import DispatchState, WorkloadState
+from placet.domain.vault import Sealed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,6 +208,24 @@ class Store(Protocol):
 
     async def drop_dispatches(self, before_ms: int) -> None:
         """Forget messages made before that moment which are no longer tried."""
+
+    async def put_sealed(self, sealed: Sealed, *, keep_from: int) -> bool:
+        """Keep a version of a secret, flushed, and forget those before ``keep_from``; ``False`` where it exists."""
+
+    async def change_sealed(self, sealed: Sealed, former_key_id: str) -> bool:
+        """Write its key where it is still under the former one; ``False`` otherwise."""
+
+    async def drop_sealed(self, tenant: str, name: str) -> bool:
+        """Forget all versions of a secret; ``False`` when the tenant has none of that name. Idempotent."""
+
+    async def sealed(self, tenant: str) -> Sequence[Sealed]:
+        """All versions of a tenant's secrets that are kept, by name and version."""
+
+    async def sealed_keys(self) -> frozenset[str]:
+        """The ids of the keys that anything is sealed under."""
+
+    async def sealed_under_others(self, key_id: str, *, after: tuple[str, str, int], limit: int) -> Sequence[Sealed]:
+        """What is sealed under other keys, by tenant, name and version, after these."""
 
     def watch(self, listener: Callable[[frozenset[str]], None], *, only_elsewhere: bool = False) -> Callable[[], None]:
         """Call ``listener`` on the event loop with the ids whose rows changed, by us or by another process.

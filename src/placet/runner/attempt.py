@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from placet.runner.groups import Group
     from placet.runner.launch import Launch
     from placet.runner.loop import Timer
+    from placet.runner.masking import Mask, Masked
     from placet.runner.streams import Stream
 
     Json = Dict[str, Any]
@@ -48,6 +49,7 @@ class Attempt:
         self.inner_status: int | None = None
         self.group: Group | None = None
         self.streams: dict[str, Stream] = {}
+        self._mask: Mask | None = None
         # The log of an environment in the making, which belongs to its build.
         self.install: Stream | None = None
         self.timers: dict[str, Timer] = {}
@@ -87,6 +89,17 @@ class Attempt:
     def path(self, *parts: str) -> str:
         """A path in the attempt's folder."""
         return "/".join((self.folder, *parts))
+
+    def masked(self) -> Masked | None:
+        """A way through which no secret of the attempt comes; ``None`` where it has none."""
+        hide = self.launch.hide
+        if not hide:
+            return None
+        from placet.runner import masking  # few attempts have secrets
+
+        if self._mask is None:
+            self._mask = masking.Mask(self.launch.env[name] for name in hide)
+        return masking.Masked(self._mask)
 
     def enter(self, phase: str) -> None:
         """Move to a phase and note how long the one before took."""

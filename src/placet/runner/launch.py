@@ -152,6 +152,8 @@ class Launch:
             raise Invalid("two inputs have the same name")
         self.allowed_hosts = _texts(document, "allowed_hosts")
         self.checkpoints = document.get("checkpoints") is True
+        # Variables whose values are hidden in what the program writes.
+        self.hide = tuple(name for name in _texts(document, "hide") if name in self.env)
 
     @property
     def wants_sandbox(self) -> bool:

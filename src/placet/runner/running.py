@@ -8,6 +8,7 @@ import errno
 import os
 import signal
 import socket
+from functools import partial
 
 from placet.runner import causes, failpoints, processes, program
 from placet.runner.disk import CutFiles, Tally
@@ -102,7 +103,8 @@ class Running:
         try:
             for name in (causes.STDOUT, causes.STDERR):
                 path = attempt.path("logs", name)
-                stream = Stream(world.loop, name, path, limits.log_bytes, lambda: self._stream_closed(attempt))
+                closed = partial(self._stream_closed, attempt)
+                stream = Stream(world.loop, name, path, limits.log_bytes, closed, attempt.masked())
                 ends.append(stream.open())
                 attempt.streams[name] = stream
             what = program.describe(world, attempt, ends[0], ends[1], interpreter)

@@ -1,7 +1,7 @@
 """Captures what a program writes: bytes from a pipe into a file, bounded, never blocking the program.
 
 A stream is addressed by byte offsets. What exceeds the bound is still read and counted, so the program goes on; the
-loss is recorded as a gap.
+loss is recorded as a gap. What a mask hides is hidden before it is written.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Dict
 
     from placet.runner.loop import Loop
+    from placet.runner.masking import Masked
 
     Json = Dict[str, Any]
 
@@ -36,6 +37,7 @@ class Stream:
         "_closed",
         "_file",
         "_loop",
+        "_masked",
         "_widened",
         "kept_bytes",
         "most_bytes",
@@ -46,7 +48,16 @@ class Stream:
         "why_lost",
     )
 
-    def __init__(self, loop: Loop, name: str, path: str, most_bytes: int, closed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        name: str,
+        path: str,
+        most_bytes: int,
+        closed: Callable[[], None],
+        masked: Masked | None = None,
+    ) -> None:
+        self._masked = masked
         self._loop = loop
         self._closed = closed
         self._file = -1
@@ -83,6 +94,8 @@ class Stream:
             self._loop.unwatch(self.pipe)
             os.close(self.pipe)
             self.pipe = -1
+            if self._masked is not None:
+                self._write(memoryview(self._masked.end()))
             if self._file >= 0:
                 os.close(self._file)
                 self._file = -1
@@ -90,7 +103,8 @@ class Stream:
 
     def account(self) -> Json:
         """Byte counts and gaps; final once the stream is done."""
-        lost = self.total_bytes - self.kept_bytes
+        waiting = 0 if self._masked is None or self.why_lost else self._masked.waiting_bytes
+        lost = self.total_bytes - self.kept_bytes - waiting
         gaps: list[Json] = []
         if lost:
             gaps.append({"offset": self.kept_bytes, "dropped_bytes": lost, "why": self.why_lost})
@@ -118,17 +132,24 @@ class Stream:
 
     def _keep(self, count: int) -> None:
         self.total_bytes += count
+        if self._masked is None:
+            self._write(_view[:count])
+        elif not self.why_lost:
+            self._write(memoryview(self._masked.feed(bytes(_view[:count]))))
+
+    def _write(self, data: memoryview) -> None:
         if self.why_lost:
             return
+        count = len(data)
         room = self.most_bytes - self.kept_bytes
         try:
-            if self._file < 0 and room > 0:
+            if self._file < 0 and room > 0 and count:
                 self._create()
             end = min(count, room)
             start = 0
             while start < end:
                 failpoints.before("runner.log")
-                written = os.write(self._file, _view[start:end])
+                written = os.write(self._file, data[start:end])
                 failpoints.after("runner.log")
                 start += written
                 self.kept_bytes += written

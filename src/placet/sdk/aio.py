@@ -20,6 +20,7 @@ from placet.contract.logs import LogPieceView
 from placet.contract.orphans import OrphanPage, OrphanView
 from placet.contract.providers import ProviderMessageView, ProviderView
 from placet.contract.resolving import DoubtView
+from placet.contract.secrets import RemovedSecretView, SecretPage, SecretView
 from placet.contract.tokens import IssuedTokenView, TokenView
 from placet.sdk import calls, saving
 from placet.sdk.aio_transport import AsyncTransport
@@ -376,6 +377,20 @@ class AsyncClient:
     async def replay_webhook(self, webhook_id: str, *, since_s: int = 3600) -> ReplayView:
         """Send again what a webhook was told in the last so many seconds."""
         return await self._transport.send(calls.replay_webhook(webhook_id, since_s))
+
+    # Secrets
+
+    async def secrets(self) -> SecretPage:
+        """All secrets of the tenant, without their values."""
+        return await self._transport.send(calls.secrets())
+
+    async def set_secret(self, name: str, value: str) -> SecretView:
+        """Set a secret, or a new version of it, for all attempts that are sent from now on."""
+        return await self._transport.send(calls.set_secret(name, value))
+
+    async def remove_secret(self, name: str) -> RemovedSecretView:
+        """Forget a secret and all its versions. What runs keeps what it was given."""
+        return await self._transport.send(calls.remove_secret(name))
 
     # Tokens
 

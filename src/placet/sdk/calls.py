@@ -19,6 +19,7 @@ from placet.contract.logs import LogPieceView
 from placet.contract.orphans import OrphanPage, OrphanView
 from placet.contract.providers import ProviderList, ProviderMessages
 from placet.contract.resolving import DoubtView
+from placet.contract.secrets import RemovedSecretView, SecretPage, SecretView
 from placet.contract.tokens import IssuedTokenView, TokenPage, TokenView
 from placet.sdk.specs import Document
 from placet.sdk.sse import ServerEvent
@@ -28,6 +29,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 BASE = "/v1/workloads"
 HOOKS = "/v1/webhooks"
+SECRETS = "/v1/secrets"
 JSON_BODY = (("content-type", "application/json"),)
 RAW_BYTES = (("accept", "application/octet-stream"),)
 
@@ -312,6 +314,27 @@ def replay_webhook(webhook_id: str, since_s: int = 3600) -> Call[ReplayView]:
 
 def _hook(webhook_id: str, below: str = "") -> str:
     return f"{HOOKS}/{quote(webhook_id, safe='')}{below}"
+
+
+def secrets() -> Call[SecretPage]:
+    """All secrets of the tenant, without their values."""
+    return Call(request=Request(method="GET", path=SECRETS), read=_as(SecretPage))
+
+
+def set_secret(name: str, value: str) -> Call[SecretView]:
+    """Set a secret; sent twice it is set twice, to the same."""
+    body = _encoded({"value": value})
+    request = Request(method="PUT", path=_secret(name), headers=JSON_BODY, body=body)
+    return Call(request=request, read=_as(SecretView))
+
+
+def remove_secret(name: str) -> Call[RemovedSecretView]:
+    """Forget it and all its versions."""
+    return Call(request=Request(method="DELETE", path=_secret(name)), read=_as(RemovedSecretView))
+
+
+def _secret(name: str) -> str:
+    return f"{SECRETS}/{quote(name, safe='')}"
 
 
 def health() -> Call[api.HealthView]:

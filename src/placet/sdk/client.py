@@ -21,6 +21,7 @@ from placet.contract.logs import LogPieceView
 from placet.contract.orphans import OrphanPage, OrphanView
 from placet.contract.providers import ProviderMessageView, ProviderView
 from placet.contract.resolving import DoubtView
+from placet.contract.secrets import RemovedSecretView, SecretPage, SecretView
 from placet.contract.tokens import IssuedTokenView, TokenView
 from placet.sdk import calls, saving
 from placet.sdk.connection import Connection, connect
@@ -383,6 +384,20 @@ class Client:
     def replay_webhook(self, webhook_id: str, *, since_s: int = 3600) -> ReplayView:
         """Send again what a webhook was told in the last so many seconds."""
         return self._transport.send(calls.replay_webhook(webhook_id, since_s))
+
+    # Secrets
+
+    def secrets(self) -> SecretPage:
+        """All secrets of the tenant, without their values."""
+        return self._transport.send(calls.secrets())
+
+    def set_secret(self, name: str, value: str) -> SecretView:
+        """Set a secret, or a new version of it, for all attempts that are sent from now on."""
+        return self._transport.send(calls.set_secret(name, value))
+
+    def remove_secret(self, name: str) -> RemovedSecretView:
+        """Forget a secret and all its versions. What runs keeps what it was given."""
+        return self._transport.send(calls.remove_secret(name))
 
     # Tokens
 

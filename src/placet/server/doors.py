@@ -18,6 +18,7 @@ from placet.engine.queries import Queries
 from placet.engine.redelivering import Redelivering
 from placet.engine.resolving import Resolving
 from placet.engine.uploading import Uploading
+from placet.engine.vault import Vault
 from placet.ports.ambient import Clock, Ids
 from placet.ports.store import Store
 from placet.server import problems
@@ -39,6 +40,7 @@ class Doors:
     queries: Queries
     orphans: Orphans
     hooks: Hooks
+    vault: Vault
     resolving: Resolving
     redelivering: Redelivering
     ledgers: Ledgers

@@ -22,6 +22,7 @@ from placet.server import (
     problems,
     providers,
     resolving,
+    secrets,
     workloads,
 )
 from placet.server.description import describe
@@ -54,6 +55,7 @@ def routes(doors: Doors) -> tuple[Route, ...]:
         *calibrations.Calibrations(doors).routes(),
         *orphans.Orphans(doors).routes(),
         *hooks.Webhooks(doors).routes(),
+        *secrets.Secrets(doors).routes(),
         *providers.Providers(doors).routes(),
         *attempts.Attempts(doors).routes(),
         *operating.Operating(doors, lambda: describe(found)).routes(),
@@ -74,6 +76,7 @@ def declared() -> tuple[Door, ...]:
         *calibrations.DOORS,
         *orphans.DOORS,
         *hooks.DOORS,
+        *secrets.DOORS,
         *providers.DOORS,
         *attempts.DOORS,
         *operating.DOORS,

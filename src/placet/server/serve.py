@@ -48,6 +48,11 @@ class Listening:
     allow_remote_without_tls: bool = False
     shutdown_s: float = 10.0
 
+    @property
+    def exposed(self) -> bool:
+        """Can other machines reach it?"""
+        return self.host is not None and not _is_loopback(self.host)
+
 
 @dataclass(kw_only=True)
 class Control:
@@ -100,7 +105,7 @@ def check_exposure(listening: Listening) -> None:
     Raises:
         CannotServe: the address is reachable from elsewhere and the traffic would be in the clear.
     """
-    if listening.host is None or _is_loopback(listening.host):
+    if not listening.exposed:
         return
     if listening.tls_certificate is None and not listening.allow_remote_without_tls:
         raise CannotServe(

@@ -183,7 +183,9 @@ def test_an_exit_code_of_the_programs_own_is_final_whatever_the_cluster_says() -
 
 
 def test_the_last_word_may_be_on_its_way() -> None:
-    job = replace(OVER, state="FAILED", exit_code=1, end_ms=99_000)
+    job = replace(OVER, state="FAILED", exit_code=1, end_ms=99_000, queued=False)
+    assert judge(known(job=replace(job, queued=True), status=STATUS)).phase is Phase.STOPPING, "the accounts are late"
+    assert judge(known(job=replace(job, queued=True), status=STATUS, accounting=False)).phase is Phase.ENDED
     assert judge(known(job=job, status=STATUS, settle_ms=15_000)).phase is Phase.STOPPING
     assert judge(known(job=job, status=STATUS, settle_ms=500)).phase is Phase.ENDED
 

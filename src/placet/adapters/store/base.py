@@ -13,6 +13,7 @@ from placet.adapters.store.hook_rows import HookRows
 from placet.adapters.store.link import Database, Link
 from placet.adapters.store.readers import Readers
 from placet.adapters.store.schema import DEPLOYMENT
+from placet.adapters.store.vault_rows import VaultRows
 from placet.adapters.store.writer import Writer
 from placet.domain.budgets import BUDGETS_MAX, Budget, Budgeted, Holder
 from placet.domain.decisions import Decision
@@ -40,7 +41,7 @@ NEVER_MS = 2**62
 ORPHANS_MAX = 100_000
 
 
-class SqlStore(HookRows):
+class SqlStore(HookRows, VaultRows):
     """A store belongs to the event loop that opened it."""
 
     def __init__(

@@ -8,7 +8,7 @@ from sqlalchemy import Column, Connection, MetaData, PrimaryKeyConstraint, Strin
 from placet.adapters.store.tables import meta, metadata
 from placet.domain.errors import SchemaMismatch
 
-HEAD = "0008"
+HEAD = "0009"
 MIGRATIONS = Path(__file__).parent / "migrations"
 DEPLOYMENT = "deployment_id"
 

@@ -48,6 +48,7 @@ from placet.adapters.store.tables import (
     workers,
     workloads,
 )
+from placet.adapters.store.vault_sql import VaultStatements
 from placet.domain.budgets import Holder
 from placet.domain.records import WAITS_FOR_CAPACITY
 from placet.domain.states import ATTEMPT_FINAL, WORKLOAD_FINAL, IntentState, OrphanState, WorkloadState
@@ -71,7 +72,7 @@ def held() -> ColumnElement[bool]:
     return and_(w.lease_owner.is_not(None), or_(w.finished_ms.is_(None), w.wake_ms.is_not(None)))
 
 
-class Statements(HookStatements):
+class Statements(HookStatements, VaultStatements):
     """All statements for one engine."""
 
     def __init__(self, flavour: Flavour) -> None:

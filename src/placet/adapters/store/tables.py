@@ -431,3 +431,19 @@ dispatches = Table(
 _DUE = text("due_ms IS NOT NULL")
 Index("ix_dispatches_due", dispatches.c.due_ms, sqlite_where=_DUE, postgresql_where=_DUE)
 Index("ix_dispatches_created", dispatches.c.hook_id, dispatches.c.created_ms)
+
+# Secrets of tenants, each version sealed under a key that is not here.
+vault = Table(
+    "vault",
+    metadata,
+    Column("tenant", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("key_id", Text, nullable=False),
+    Column("wrapped", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+    Column("created_by", Text, nullable=False),
+    PrimaryKeyConstraint("tenant", "name", "version"),
+    CheckConstraint("version >= 1", name="version"),
+)

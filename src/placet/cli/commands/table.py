@@ -22,6 +22,7 @@ from placet.cli.commands import (
     planning,
     providers,
     running,
+    secrets,
     sizing,
     streaming,
     trying,
@@ -128,6 +129,16 @@ GROUPS = (
             Command("pause", webhooks.webhook_pause),
             Command("resume", webhooks.webhook_resume),
             Command("rotate", webhooks.webhook_rotate),
+        ),
+    ),
+    Group(
+        "secret",
+        "Values that programs get and nobody sees.",
+        OPERATE,
+        (
+            Command("set", secrets.secret_set),
+            Command("ls", secrets.secret_ls),
+            Command("rm", secrets.secret_rm),
         ),
     ),
     Group(

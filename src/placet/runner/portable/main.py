@@ -106,6 +106,7 @@ class Runner:
         notice = {"PLACET_NOTICE": os.path.join(self._folder, NOTICE)}
         secrets = take_secrets(self._folder)
         launch["env"] = {**inherited, **notice, **(launch.get("env") or {}), **secrets}
+        launch["hide"] = list(secrets)
         return launch
 
     def _check(self, attempt: Attempt) -> bool:

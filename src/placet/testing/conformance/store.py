@@ -45,11 +45,12 @@ from placet.testing.conformance.store_values import (
     rich_workload,
     transition_to,
 )
+from placet.testing.conformance.store_vault import VaultContract
 
 W = WorkloadState
 
 
-class StoreContract(HooksContract, BudgetContract):
+class StoreContract(HooksContract, VaultContract, BudgetContract):
     """Each test has a database of its own; ``store`` is open on it, ``opener`` opens another one."""
 
     # Acceptance

@@ -128,6 +128,7 @@ class Server:
                 set_clock=clock.set,
             ),
             ReconcileOptions(
+                isolated=False,
                 worker=process.name,
                 beat_s=BEAT_S,
                 owner_timeout_s=5 * BEAT_S,

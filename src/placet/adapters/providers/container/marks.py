@@ -53,6 +53,15 @@ class Marks:
         made = await self._api.post("/volumes/create", {"Name": names.mark(key, which), "Labels": kept})
         return bool((made.get("Labels") or {}).get(WRITER) == writer)
 
+    async def share(self, deployment: str, workload_id: str) -> None:
+        """The volume of a workload's checkpoints, there from its first attempt on. Idempotent."""
+        labels = {
+            names.KIND: names.Kind.CHECKPOINTS.value,
+            names.DEPLOYMENT: deployment,
+            names.WORKLOAD: workload_id,
+        }
+        await self._api.post("/volumes/create", {"Name": names.checkpoints(deployment, workload_id), "Labels": labels})
+
     async def drop(self, volume: str) -> bool:
         """Delete a volume; true when it is gone."""
         try:

@@ -51,6 +51,8 @@ class Preparing:
         """Keep the request where every server finds it, in the attempt's own volume; false if somebody else does."""
         body = request.hold_body(document, dict(labels), f"{HOLD_IMAGE}:{HOLD_TAG}")
         name = names.hold(document["key"])
+        if document["checkpoints"]:
+            await self._marks.share(document["deployment"], document["workload_id"])
         try:
             made = await self._create(body, name)
         except Refused as refusal:

@@ -12,6 +12,7 @@ from placet.adapters.providers.container.living import Living
 from placet.adapters.providers.container.marks import Marks
 from placet.adapters.providers.container.options import ContainerOptions
 from placet.adapters.providers.container.preparing import YOUNG_MS, Preparing
+from placet.adapters.providers.container.tidying import EVERY_MS, tidy
 from placet.adapters.providers.container.watching import TROUBLE, Watching, labels_of
 from placet.domain.allocations import (
     ContractCard,
@@ -62,6 +63,7 @@ class ContainerProvider:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._asked_ms: dict[str, int] = {}
         self._told: dict[str, str] = {}
+        self._tidied_ms = 0
         self._submitting = asyncio.Lock()
 
     @property
@@ -347,7 +349,8 @@ class ContainerProvider:
         if seen.over:
             self._ending.stop_collecting(key)
             return
-        await self._marks.put(key, names.Mark.STOPPED, seen.known.attempt or {}, cause=Cause.STOPPED, says="stopped")
+        labels, now_ms = seen.known.attempt or {}, self._clock.now_ms()
+        await self._marks.put(key, names.Mark.STOPPED, labels, cause=Cause.STOPPED, says="stopped", at_ms=now_ms)
         task = self._tasks.get(key)
         if task is not None:
             task.cancel()
@@ -439,6 +442,9 @@ class ContainerProvider:
         freed = self._living.listed(attempts, over, turn)
         hints, now_ms = self._hints, self._clock.now_ms()
         self._live, self._heard_ms = True, now_ms
+        if now_ms - self._tidied_ms >= EVERY_MS:
+            self._tidied_ms = now_ms
+            await tidy(self._marks, self._options.checkpoint_days, now_ms)
         if hints is None:
             return
         there = {labels[names.KEY] for labels in attempts}

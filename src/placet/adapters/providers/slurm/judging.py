@@ -18,6 +18,7 @@ from placet.runner import causes
 BY_THE_HOST = (causes.CAUSE_KILLED, causes.CAUSE_HOST)
 # Of the runner, where it did nothing.
 EXIT_TAKEN, EXIT_NO_ORDER = 94, 96
+ACCOUNTS_LATE_MS = 30_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +56,9 @@ def judge(known: Known) -> Observation:
         return _unlisted(known)
     if not job.over:
         return _living(known, job)
-    if known.looked_ms - (job.end_ms or 0) < known.settle_ms:
+    # The queue tells that it is over before the accounts tell how.
+    late_ms = ACCOUNTS_LATE_MS if job.queued and known.accounting else 0
+    if known.looked_ms - (job.end_ms or 0) < max(known.settle_ms, late_ms):
         return _seen(known, Phase.STOPPING, job)
     return _cut_off(known, job)
 
@@ -181,7 +184,9 @@ def _ended(known: Known, job: Job | None, cause: Cause, message: str) -> Observa
 
 
 def _told(known: Known, status: Mapping[str, Any]) -> Observation:
-    """The runner's word as an observation."""
+    """The runner's word as an observation. Raises ``ValueError`` and its like for what no runner said."""
+    if status.get("key") != known.key:
+        raise ValueError("it tells of something else")
     told = runner_documents.observation(dict(status), known.provider, known.looked_ms)
     job = known.job
     created_ms = (job.submit_ms or None) if job else None

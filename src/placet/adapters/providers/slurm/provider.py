@@ -8,7 +8,7 @@ import contextlib
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,6 +30,7 @@ from placet.domain.allocations import (
     LogChunk,
     Observation,
     PermitRequest,
+    Phase,
     Tag,
 )
 from placet.domain.errors import InvalidRequest, NoCapacity, OutcomeUnknown, ProviderError, Unavailable
@@ -44,6 +45,7 @@ from placet.runner.portable.build import build
 
 ASK_AGAIN_MS = 2000
 TAG = "tag.json"
+CLOSED_DAYS = 30
 OFFERS_EVERY_S = 60.0
 OFFERS_FRESH_MS = 60_000
 WAITS_EVERY_S = 300.0
@@ -304,6 +306,9 @@ class SlurmProvider:
         await self._site.write(first, bootstrap.TEXT.encode())
         if await self._site.read(runner) != build().data:
             await self._site.write(runner, build().data)
+        # Names are not given twice; after this long nobody sends one late either.
+        old = ["find", str(self._places.closed), "-type", "f", "-mtime", f"+{CLOSED_DAYS}", "-delete"]
+        await self._site.run(old, limit_s=self._options.call_limit_s)
 
     def _row(self, launch: Launch) -> Row:
         row = self._rows.get(launch.offer.id)
@@ -345,10 +350,19 @@ class SlurmProvider:
             status=self._checked(key, status),
             folder=mark is not None and TAG in words,
             stopped=drop.STOP in words,
+            accounting=self._commands.accounting,
             settle_ms=round(self._options.settle_s * SECOND_MS),
             visible_ms=round(self._options.visibility_s * SECOND_MS),
         )
-        return judge(known)
+        try:
+            return judge(known)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            # The program could write this file too. While its job lives, nothing follows; then the job counts alone.
+            without = judge(replace(known, status=None))
+            if known.job is not None and known.job.over:
+                return without
+            unreadable = f"its status cannot be read: {type(error).__name__}: {error}"
+            return replace(without, phase=Phase.UNKNOWN, cause=None, message=unreadable)
 
     async def _words(self, key: str) -> Mapping[str, bytes]:
         """What lies in its folder, read in one go."""
@@ -415,8 +429,8 @@ class SlurmProvider:
                 if whole:
                     looked_s = now_s
                 await self._look_at_offers()
-            except ProviderError:
-                pass  # the engine looks by itself, and is told so
+            except (ProviderError, FileNotFoundError):
+                pass  # the engine looks by itself, and is told so; a folder may go while it is read
             await self._rest()
 
     async def _hint(self, whole: bool) -> None:
