@@ -12,6 +12,7 @@ from typing import Any
 
 from placet.adapters.ambient import RandomIds, SystemClock
 from placet.adapters.hooks import GuardedSender
+from placet.adapters.vault import Envelopes, KeyPlaces
 from placet.contract.words import Scope
 from placet.domain.allocations import Launch
 from placet.engine.budgets import Budgets
@@ -23,6 +24,7 @@ from placet.engine.orphans import Orphans
 from placet.engine.redelivering import Redelivering
 from placet.engine.resolving import Resolving
 from placet.engine.uploading import Uploading
+from placet.engine.vault import Vault
 from placet.server.doors import Doors
 from placet.server.rest import build_rest
 from placet.server.tokens import Wish, issue
@@ -74,6 +76,7 @@ class Api:
             resolving=Resolving(plane.store, clock, plane.reconciler.touched),
             orphans=Orphans(plane.store, clock, plane.reconciler.sweep_now),
             hooks=Hooks(plane.store, clock, ids, GuardedSender(()), _nobody_is_told),
+            vault=Vault(plane.store, clock, Envelopes(KeyPlaces(own=folder / "secret.key").ring)),
             uploading=Uploading(plane.store, plane.queries._ports.artifacts, None, clock),
             hearing=hearing,
             budgets=Budgets(plane.store, clock, plane.reconciler.allowances),
