@@ -12,6 +12,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 from placet.app import CannotServe, Serving, run_server, serve_embedded
+from tests.support.engines import IMAGE, Engine
 from tests.support.served import Served, served, settings_in
 from tests.support.waiting import wait_until
 
@@ -212,3 +213,27 @@ def test_what_others_can_reach_needs_a_key_that_is_set(tmp_path: Path) -> None:
     with pytest.raises(CannotServe, match=r"secrets\.key_file"):
         run_server(settings_in(tmp_path / "data", server=exposed), Serving())
     assert not (tmp_path / "data" / "placet.db").exists()
+
+
+def test_what_a_container_writes_is_hidden_when_it_is_read(tmp_path: Path, docker_engine: Engine) -> None:
+    with served(tmp_path / "data", providers={"container": {"enabled": True, "host": docker_engine.host}}) as server:
+        put(server, "canary", CANARY)
+        command = [
+            "sh",
+            "-c",
+            'printf "%s\\n" "$CANARY"; printf %s "$CANARY" | base64 | tr -d "\\n"; echo; echo ${#CANARY}',
+        ]
+        runtime = {"type": "container", "image": IMAGE, "command": command}
+        wait_until(lambda: "container" in server.http.get("/v1/offers").text, 30, "the engine is found")
+        body = {"runtime": runtime, "secrets": {"CANARY": "canary"}}
+        reply = server.http.post("/v1/workloads", json=body)
+        assert reply.status_code == 201, reply.text
+        ran = reply.json()["id"]
+        assert server.wait(ran)["state"] == "succeeded"
+        text = server.http.get(f"/v1/workloads/{ran}/logs", headers=RAW).content
+        assert text.count(b"*") > 2 * len(CANARY.encode())
+        assert int(text.split()[-1]) in (len(CANARY), len(CANARY.encode()))
+        assert [name for name, form in needles(CANARY).items() if form in text] == []
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    sought = needles(CANARY)
+    assert [(path, name) for path in files for name, form in sought.items() if form in path.read_bytes()] == []

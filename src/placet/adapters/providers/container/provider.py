@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from placet.adapters.providers.container import collecting, logs, names, offers, request, translate
 from placet.adapters.providers.container.api import EngineApi, NotSent, Refused, Unheard, named
 from placet.adapters.providers.container.ending import Ending
+from placet.adapters.providers.container.hiding import Hiding, NothingToHideBy
 from placet.adapters.providers.container.images import Images
 from placet.adapters.providers.container.living import Living
 from placet.adapters.providers.container.marks import Marks
@@ -53,6 +54,7 @@ class ContainerProvider:
         self._ending = Ending(self._api, options)
         self._watching = Watching(self._api, self._hello, self._looked, self._lost)
         self._living = Living()
+        self._hiding = Hiding(self._api)
         self._hints: Hints | None = None
         self._capacity: offers.Capacity | None = None
         self._heard_ms = 0
@@ -164,15 +166,25 @@ class ContainerProvider:
         sealed = container["State"].get("Status") in translate.OVER
         at = 0
         try:
-            async for data in logs.read(self._api, handle.key, stream):
+            async for data in self._written(handle.key, stream, sealed):
                 wanted, start = data[max(offset - at, 0) :], max(at, offset)
                 at += len(data)
                 if wanted:
                     yield LogChunk(stream=stream, offset=start, data=wanted)
+        except NothingToHideBy:
+            raise Unavailable("what is secret in its log cannot be looked up", provider=self.name) from None
         except (*TROUBLE, logs.NotFrames) as error:
             raise translate.failed_call(error, self._options) from error
         if sealed:
             yield LogChunk(stream=stream, offset=max(at, offset), data=b"", final=True)
+
+    async def _written(self, key: str, stream: str, ended: bool) -> AsyncIterator[bytes]:
+        """All of a stream, secrets hidden. While it grows, what may be the beginning of one is not yet shown."""
+        masked = await self._hiding.masked(key)
+        async for data in logs.read(self._api, key, stream):
+            yield data if masked is None else masked.feed(data)
+        if masked is not None and ended:
+            yield masked.end()
 
     async def read_output(self, handle: Handle, found: FoundOutput, offset: int) -> AsyncIterator[bytes]:
         try:
