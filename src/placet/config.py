@@ -1,7 +1,6 @@
 """Settings: defaults, then ``placet.toml``, then ``PLACET_*``, then what the caller names. It starts nothing."""
 
 import os
-import tomllib
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -568,11 +567,11 @@ def load_settings(config: Path | None = None, overrides: Mapping[str, object] | 
 
     try:
         settings = Located(**dict(overrides or {}))  # type: ignore[arg-type]  # fields by name, checked by pydantic
+        whole = settings.model_copy(update={"data_dir": settings.data_dir.expanduser().absolute()})
     except ValidationError as error:
         raise SettingsError("\n".join(_line(detail["loc"], detail["msg"]) for detail in error.errors())) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+    except (ValueError, OSError, RuntimeError) as error:  # too many digits, too deep, or a home of nobody too
         raise SettingsError(f"{path}: {error}") from error
-    whole = settings.model_copy(update={"data_dir": settings.data_dir.expanduser().absolute()})
     whole._stamp = places.stamp(path)
     return whole
 

@@ -28,7 +28,7 @@ def _set_data_dir(settings: Path) -> str | None:
     """What the settings file says; a file that cannot be read as settings is told of by whoever needs all of it."""
     try:
         found = tomllib.loads(settings.read_text("utf-8")).get("data_dir")
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return found if isinstance(found, str) else None
 
