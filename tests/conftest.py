@@ -20,7 +20,7 @@ pytest_plugins = [
 ]
 
 ROOT = Path(__file__).resolve().parent.parent
-PURE_TIMEOUT_S = {"tests/unit/": 60, "tests/property/": 120, "tests/fuzz/": 120}
+PURE_TIMEOUT_S = {"tests/unit/": 60, "tests/property/": 120, "tests/fuzz/": 120 + EXAMPLES}
 # These begin first, so that no process waits for one of them in the end.
 LONG_FILES = (
     "tests/sim/test_bench_gates.py",
