@@ -142,7 +142,7 @@ async def open_app(settings: Settings) -> App:
     await store.open()
     clock.set(await store.now_ms())
     artifacts = _artifacts(settings)
-    inputs = LocalInputs(settings.storage, _readable(settings))
+    inputs = LocalInputs(settings.storage, _readable(settings), private=_private(settings))
     models = ModelCatalog(hub=HUB if settings.models.hub else None)
     providers = {name: make() for name, make in provider_makers(settings).items()}
     catalogs = Catalogs(sources(settings, clock.now_ms()), clock, chance)
@@ -211,6 +211,11 @@ def _keys(settings: Settings) -> KeyPlaces:
     )
 
 
+def _private(settings: Settings) -> tuple[Path, ...]:
+    """What no program is shown, whoever asks."""
+    return settings.data_dir, settings.artifacts, settings.local_folder
+
+
 def _artifacts(settings: Settings) -> Artifacts:
     """The folder, or the bucket that is set instead. Raises ``Unusable``."""
     if settings.artifacts_url is None:
@@ -222,7 +227,7 @@ def _artifacts(settings: Settings) -> Artifacts:
     try:
         from placet.adapters.artifacts.objects import ObjectArtifacts  # most servers have no bucket
     except ImportError as error:
-        raise Unusable("artifacts_url needs libraries that are not here: pip install 'placet[objects]'") from error
+        raise Unusable("artifacts_url needs libraries that are not here: pip install '.[objects]'") from error
     return ObjectArtifacts(place, _access(settings))
 
 

@@ -401,7 +401,7 @@ class CatalogFileSettings(_SourceSettings):
 
 
 class GpuhuntSettings(_SourceSettings):
-    """Prices of many clouds by the library gpuhunt: `pip install 'placet[gpuhunt]'`."""
+    """Prices of many clouds by the library gpuhunt: `pip install '.[gpuhunt]'`."""
 
     enabled: bool = Field(False, description="Ask it at all.")
     providers: tuple[str, ...] = Field(
@@ -493,7 +493,7 @@ class Settings(BaseSettings):
     artifacts_url: str | None = Field(
         None,
         description="Keep outputs and sealed logs in a bucket instead of that folder: `s3://BUCKET/PREFIX`, `gs://...` "
-        "or `az://ACCOUNT/CONTAINER/...`. Needs `pip install 'placet[objects]'`.",
+        "or `az://ACCOUNT/CONTAINER/...`. Needs `pip install '.[objects]'`.",
     )
     storage: dict[str, str] = Field(
         default_factory=dict,

@@ -263,7 +263,7 @@ async def test_gpuhunt_without_the_library_says_how_to_install_it(
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(CatalogUnreadable, match="not installed") as told:
         await gpuhunt_from(tmp_path).read()
-    assert told.value.fix == "pip install 'placet[gpuhunt]'"
+    assert told.value.fix == "pip install '.[gpuhunt]'"
 
 
 async def test_a_reader_that_hangs_is_gone_when_its_reading_is_given_up(tmp_path: Path) -> None:

@@ -189,3 +189,26 @@ def test_both_streams_in_one_file_are_seen_to_be_so(server: Served, tmp_path: Pa
     assert (tmp_path / "both").read_bytes() == b"good\nbad"
     apart = subprocess.run([sys.executable, "-m", "placet", "logs", workload_id], capture_output=True, check=True)
     assert (apart.stdout, apart.stderr) == (b"good", b"bad")
+
+
+def test_a_command_whose_streams_are_closed_does_its_work_and_shows_no_traceback(tmp_path: Path) -> None:
+    """As a daemon may start it."""
+    program, data = str(Path(sys.executable).with_name("placet")), str(tmp_path / "data")
+    for line, code in (("ls --json >&-", 0), ("validate nothing.yaml >&-", None), ("ls <&- >&- 2>&-", 0)):
+        command = f"exec {program} --data-dir {data} {line}"
+        done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, timeout=60, check=False)
+        assert "Traceback" not in done.stderr
+        assert code is None or done.returncode == code, (line, done)
+
+
+def test_what_could_not_be_an_output_is_named_and_they_are_not_called_complete(tmp_path: Path) -> None:
+    make = 'cd "$PLACET_OUTPUTS"; mkdir d; echo x > d/fine.txt; ln -s fine.txt d/latest; mkfifo d/pipe'
+    with served(tmp_path / "data") as server:
+        workload_id = server.submit("/bin/sh", "-c", make, outputs=[{"name": "all", "path": "/outputs/d/**"}])
+        result = server.wait(workload_id)
+        assert (result["state"], result["delivery"]) == ("succeeded", "partial")
+        told = server.http.get(f"/v1/workloads/{workload_id}/events").json()["items"]
+        (outputs,) = [event["message"] for event in told if event["kind"] == "delivery.outputs"]
+        assert "partial, 1 file" in outputs
+        assert "d/latest" in outputs
+        assert "d/pipe" in outputs

@@ -3,7 +3,7 @@
 import os
 import stat
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -12,7 +12,7 @@ from placet.adapters.objects.places import SCHEMES
 from placet.adapters.objects.sources import OBJECT, Readable
 from placet.domain.allocations import ResolvedInput
 from placet.domain.problems import Problem
-from placet.domain.spec import Input, InputKind, Spec
+from placet.domain.spec import Input, InputKind, RuntimeKind, Spec
 
 OBJECTS = tuple(f"{scheme}://" for scheme in SCHEMES)
 # A folder that cannot be added up within these bounds has no known size.
@@ -23,8 +23,11 @@ MEASURED_WITHIN_S = 1.0
 class LocalInputs:
     """Resolves sources with the operator's ``storage://`` aliases (name to absolute folder or URL)."""
 
-    def __init__(self, storage: Mapping[str, str], readable: Readable | None = None) -> None:
+    def __init__(
+        self, storage: Mapping[str, str], readable: Readable | None = None, *, private: Sequence[Path] = ()
+    ) -> None:
         self._storage = dict(storage)
+        self._private = tuple(os.path.realpath(folder) for folder in private)
         self._readable = readable or Readable(prefixes=())
 
     def resolve(self, spec: Spec) -> tuple[ResolvedInput, ...]:
@@ -60,7 +63,33 @@ class LocalInputs:
                     fix="check the path, or put the program into runtime.script_text",
                 )
             )
+        problems += self._trespassing(spec)
         return tuple(problem for problem in problems if problem is not None)
+
+    def _trespassing(self, spec: Spec) -> Iterator[Problem]:
+        """What would show a program the server's own folders: its token, its database, what others have computed."""
+        asked = [("runtime.script", spec.runtime.script, False)]
+        if spec.runtime.kind is not RuntimeKind.CONTAINER:  # whose folders are the image's
+            asked.append(("runtime.working_directory", spec.runtime.working_directory, False))
+        for index, wanted in enumerate(spec.inputs):
+            kind, source = self._settled(wanted)
+            asked.append((f"inputs[{index}].source", source if kind == "path" else None, True))
+        for field, path, whole in asked:
+            if path is not None and self._leads_inside(path, whole=whole):
+                yield Problem(
+                    code="private_folder",
+                    field=field,
+                    what=f"{path} leads into the server's own data folder" + (" or holds it" if whole else ""),
+                    why="its token, its database and the outputs of others are there",
+                    fix="name a folder beside it, or move the data folder (PLACET_DATA_DIR)",
+                )
+
+    def _leads_inside(self, path: str, *, whole: bool) -> bool:
+        """``whole``: all that is below the path would be shown too."""
+        real = Path(os.path.realpath(path))
+        return any(
+            real.is_relative_to(folder) or (whole and Path(folder).is_relative_to(real)) for folder in self._private
+        )
 
     def _resolve(self, wanted: Input) -> ResolvedInput:
         kind, source = self._settled(wanted)

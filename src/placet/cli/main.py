@@ -25,12 +25,21 @@ EPILOG = (
 def main() -> NoReturn:
     """The program ``placet``."""
     arguments = sys.argv[1:]
+    open_streams()
     if arguments in (["--version"], ["-V"]):  # without loading anything
         sys.stdout.write(f"placet {placet.__version__}\n")
         sys.exit(0)
     # httpx would load a command line of its own and all that it needs; a module bound to None counts as not there.
     sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # the import system documents None here
     sys.exit(run(arguments))
+
+
+def open_streams() -> None:
+    """Whoever starts a program may close its standard streams; what is said to a closed one is said to nobody."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            descriptor = os.open(os.devnull, os.O_RDONLY if number == 0 else os.O_WRONLY)
+            setattr(sys, name, os.fdopen(descriptor, "r" if number == 0 else "w", encoding="utf-8"))
 
 
 def run(arguments: list[str]) -> int:

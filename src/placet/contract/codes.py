@@ -212,6 +212,13 @@ _FIELDS = (
     ),
     _code(
         _S,
+        "private_folder",
+        "The server's own folder",
+        "What it names is in the server's data folder, or holds it: the owner's token, the database, others' outputs.",
+        "Name a folder beside the data folder, or move that with `PLACET_DATA_DIR`.",
+    ),
+    _code(
+        _S,
         "bad_digest",
         "Not a digest",
         "A SHA-256 digest has 64 hexadecimal digits.",

@@ -256,7 +256,7 @@ MEANINGS: Mapping[Cause, CauseMeaning] = {
         _R.AFTER_PROOF,
         _M.PERHAPS,
         _W.OTHER_OFFER,
-        "its machine vanished and no try is left: allow more by retry.infrastructure_attempts, or submit it again",
+        "its machine vanished: `placet events ID` says why it is not tried again; submit it again if that does no harm",
     ),
     Cause.UNRESOLVED: _meaning(
         _C.LOST,

@@ -101,6 +101,8 @@ def _verdict(draft: Draft, situation: Situation) -> list[Effect]:
         return release(draft, situation)
     names = {artifact.name for artifact in draft.delivered}
     state = state_of(spec.outputs, names)
+    if draft.workload.delivery is DeliveryState.PARTIAL and state is DeliveryState.COMPLETE:
+        state = DeliveryState.PARTIAL  # something that was meant could not be an output
     missing = [output.name for output in spec.outputs if output.required and output.name not in names]
     if attempt is None or not attempt.computed:
         draft.finish(WorkloadState.FAILED, Failure(cause=Cause.INTERNAL, message="no proof of success"))

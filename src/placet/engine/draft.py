@@ -32,6 +32,8 @@ OBSERVED_WRITE_MS = 60_000
 UNDELIVERED_KEPT_MS = 24 * 3_600_000
 # Of offers that had no capacity so many are remembered.
 EXCLUDED_MAX = 64
+# So many files that could not be outputs are named.
+LEFT_OUT_TOLD = 5
 # From the end of a program to that of its machine: a provider that forgets what has ended counts from the latter.
 FORGOTTEN_SINCE_MS = 30 * SECOND_MS
 
@@ -291,12 +293,17 @@ class Draft:
         """What is there of the declared outputs; told once. Until they are delivered they are missing."""
         if delivery.state is DeliveryState.NONE or self.workload.delivery is not DeliveryState.NONE:
             return
-        self.workload = evolve(self.workload, delivery=DeliveryState.MISSING)
+        # What was left out is never delivered, so that in the end they are not complete.
+        at_first = DeliveryState.PARTIAL if delivery.left_out else DeliveryState.MISSING
+        self.workload = evolve(self.workload, delivery=at_first)
         count = len(delivery.found)
         size = format_bytes(sum(found.size_bytes for found in delivery.found))
         found = f", {count} {'file' if count == 1 else 'files'} of {size}" if count else ""
         missing = f", missing: {', '.join(delivery.missing)}" if delivery.missing else ""
-        self.tell(EventKind.OUTPUTS, epoch=self.workload.epoch, message=f"{delivery.state}{found}{missing}")
+        more = len(delivery.left_out) - LEFT_OUT_TOLD
+        told = "; ".join(delivery.left_out[:LEFT_OUT_TOLD]) + (f"; and {more} more" if more > 0 else "")
+        left = f", left out: {told}" if told else ""
+        self.tell(EventKind.OUTPUTS, epoch=self.workload.epoch, message=f"{delivery.state}{found}{missing}{left}")
 
     def finish(self, state: WorkloadState, failure: Failure | None, *, delivery: DeliveryState | None = None) -> None:
         """The verdict, with its result; both are written once and flushed."""

@@ -36,7 +36,7 @@ class Attempt:
         self.phases: list[Json] = []
         # When it was accepted; a later supervisor reads it from the disk.
         self.created_ms: int | None = None
-        self._phase_began_s = 0.0
+        self._phase_began_s: float | None = None  # not of this process
         # The permit: None until a controller answered.
         self.permit: bool | None = None
         self.permit_asks = 0
@@ -105,7 +105,9 @@ class Attempt:
         """Move to a phase and note how long the one before took."""
         now_s = time.monotonic()
         if self.phases:
-            self.phases[-1]["duration_ms"] = int((now_s - self._phase_began_s) * 1000)
+            began_s, by_the_wall = self._phase_began_s, wall_ms() - self.phases[-1]["began_ms"]
+            passed_ms = max(0, by_the_wall) if began_s is None else int((now_s - began_s) * 1000)
+            self.phases[-1]["duration_ms"] = passed_ms
         self.phases.append({"phase": phase, "began_ms": wall_ms()})
         self._phase_began_s = now_s
         self.phase = phase

@@ -12,12 +12,16 @@ from placet.domain.states import DeliveryState
 
 @dataclass(frozen=True, kw_only=True)
 class Delivery:
-    """What is there of what was declared. ``missing_required`` decides over success."""
+    """What is there of what was declared. ``missing_required`` decides over success.
+
+    ``left_out`` was meant by a declared output and cannot be one, each with its reason: what lacks it is not complete.
+    """
 
     state: DeliveryState
     found: tuple[FoundOutput, ...]
     missing: tuple[str, ...]
     missing_required: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
 
 
 def kept(workload: Workload) -> bool:
@@ -34,8 +38,10 @@ def deliver(spec: Spec, seen: Observation) -> Delivery:
     names = {found.name for found in seen.outputs}
     declared = {output.name for output in spec.outputs}
     missing = tuple(output.name for output in spec.outputs if output.name not in names)
+    state = state_of(spec.outputs, names)
     return Delivery(
-        state=state_of(spec.outputs, names),
+        state=DeliveryState.PARTIAL if seen.skipped and state is DeliveryState.COMPLETE else state,
+        left_out=seen.skipped,
         found=tuple(found for found in seen.outputs if found.name in declared),
         missing=missing,
         missing_required=tuple(output.name for output in spec.outputs if output.required and output.name in missing),

@@ -24,7 +24,8 @@ def inputs(tmp_path: Path) -> LocalInputs:
     (tmp_path / "store" / "here").write_text("x")
     (tmp_path / "outside").write_text("x")
     os.mkfifo(tmp_path / "pipe")
-    return LocalInputs({"data": str(tmp_path / "store"), "web": "https://example.com/base"})
+    storage = {"data": str(tmp_path / "store"), "web": "https://example.com/base"}
+    return LocalInputs(storage, private=(tmp_path / "own",))
 
 
 def test_files_and_folders_are_fine(inputs: LocalInputs, tmp_path: Path) -> None:
@@ -106,3 +107,27 @@ def test_which_objects_may_be_read(source: str, why: str) -> None:
     readable = Readable(prefixes=("s3://open", "s3://shared/set/", "gs://"), own=own)
     told = readable.why_not(source)
     assert (told == "") if not why else why in told
+
+
+@pytest.mark.parametrize("way", ["plain", "link", "proc", "dots", "file-url"])
+def test_the_servers_own_folder_is_no_input_by_whatever_way(inputs: LocalInputs, tmp_path: Path, way: str) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "token").write_text("secret")
+    (tmp_path / "link").symlink_to(own)
+    path = {
+        "plain": str(own / "token"),
+        "link": str(tmp_path / "link" / "token"),
+        "proc": f"/proc/self/root{own}/token",
+        "dots": f"{tmp_path}/own/../own/token",
+        "file-url": f"file://{own}/token",
+    }[way]
+    assert codes(inputs, InputKind.PATH, path) == ["private_folder"]
+
+
+def test_what_holds_the_servers_own_folder_may_only_be_worked_in(inputs: LocalInputs, tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    assert codes(inputs, InputKind.PATH, str(tmp_path)) == ["private_folder"]
+    for folder, found in ((tmp_path, []), (tmp_path / "own", ["private_folder"])):
+        spec = replace(SPEC, inputs=(), runtime=replace(SPEC.runtime, working_directory=str(folder), script=None))
+        assert [problem.code for problem in inputs.check(spec)] == found

@@ -36,4 +36,4 @@ def test_a_missing_library_is_named_with_the_way_to_get_it(monkeypatch: pytest.M
     with pytest.raises(Stop) as told:
         _draw(CalibrationView(considered=0, forecast=0), tmp_path / "x.png")
     assert told.value.code == "missing_extra"
-    assert told.value.fix == "pip install 'placet[plots]'"
+    assert told.value.fix == "pip install '.[plots]'"

@@ -19,7 +19,7 @@ from placet.domain.offers import Trust
 from placet.ports.catalog import Bounds, Found
 
 READER = "placet.adapters.catalog.gpuhunt_reader"
-INSTALL = "pip install 'placet[gpuhunt]'"
+INSTALL = "pip install '.[gpuhunt]'"
 # What the library has lists of without an account of ours.
 PROVIDERS = ("aws", "azure", "cloudrift", "gcp", "lambdalabs", "nebius", "oci", "runpod", "vastai", "verda")
 COMPANIES = frozenset(

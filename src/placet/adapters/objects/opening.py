@@ -13,7 +13,7 @@ from placet.adapters.objects.places import Access, Place, Unusable
 if TYPE_CHECKING:
     from obstore.store import AzureStore, GCSStore, ObjectStore, S3Store
 
-MISSING = "object stores need libraries that are not installed: pip install 'placet[objects]'"
+MISSING = "object stores need libraries that are not installed: pip install '.[objects]'"
 DEFAULT_REGION = "us-east-1"
 RETRIES = 4
 RETRY_S = 60

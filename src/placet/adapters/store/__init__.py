@@ -37,7 +37,7 @@ def _database(url: URL) -> Database:
             try:
                 from placet.adapters.store.postgres import Postgres
             except ImportError as error:
-                raise ValueError(f"PostgreSQL needs its driver, pip install 'placet[postgres]': {error}") from error
+                raise ValueError(f"PostgreSQL needs its driver, pip install '.[postgres]': {error}") from error
             return Postgres(url)
         case other:
             raise ValueError(f"no store for {other}; use sqlite:///path or postgresql://host/database")

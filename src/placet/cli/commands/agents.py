@@ -24,7 +24,7 @@ def mcp(
     try:
         from placet.mcp.server import make_server
     except ImportError as error:
-        raise Stop("no_mcp", "the MCP library is not here", "pip install 'placet[mcp]'", Exit.ERROR) from error
+        raise Stop("no_mcp", "the MCP library is not here", "pip install '.[mcp]'", Exit.ERROR) from error
     from placet.sdk.aio import AsyncClient
 
     client = AsyncClient(url=options.url, data_dir=options.data_dir)

@@ -13,7 +13,7 @@ from placet.cli.output import Output, note
 if TYPE_CHECKING:
     from placet.contract.forecasts import CalibrationView, CoverageView
 
-INSTALL = "pip install 'placet[plots]'"
+INSTALL = "pip install '.[plots]'"
 
 
 def calibration(

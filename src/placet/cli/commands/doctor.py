@@ -253,7 +253,7 @@ def _nvml() -> Finding:
         state="ok" if module else "missing",
         found="driver and library" if module else "driver without library",
         means="the GPUs of this machine are not offered",
-        fix="pip install 'placet[nvidia]'",
+        fix="pip install '.[nvidia]'",
     )
 
 
@@ -262,7 +262,7 @@ def _gpuhunt() -> Finding:
     return Finding(
         name="prices of many clouds",
         state="ok" if here else "off",
-        found="gpuhunt" if here else "not installed; needed only to compare prices: pip install 'placet[gpuhunt]'",
+        found="gpuhunt" if here else "not installed; needed only to compare prices: pip install '.[gpuhunt]'",
     )
 
 
@@ -271,7 +271,7 @@ def _objects() -> Finding:
     return Finding(
         name="object stores",
         state="off" if lacking else "ok",
-        found=f"not installed: {', '.join(lacking)}; needed only for buckets: pip install 'placet[objects]'"
+        found=f"not installed: {', '.join(lacking)}; needed only for buckets: pip install '.[objects]'"
         if lacking
         else "obstore, boto3",
     )
@@ -282,7 +282,7 @@ def _postgresql() -> Finding:
     return Finding(
         name="postgresql driver",
         state="ok" if here else "off",
-        found="psycopg" if here else "not installed; needed only for several servers: pip install 'placet[postgres]'",
+        found="psycopg" if here else "not installed; needed only for several servers: pip install '.[postgres]'",
     )
 
 
