@@ -47,7 +47,7 @@ async def refusal(client: Client, tool: str, **arguments: Any) -> dict[str, Any]
     reply = await client.call_tool(tool, arguments)
     assert reply.is_error
     text = reply.content[0].text  # type: ignore[union-attr]  # errors are text
-    told: dict[str, Any] = json.loads(text[text.index("{") :])
+    told: dict[str, Any] = json.loads(text)
     return told
 
 

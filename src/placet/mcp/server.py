@@ -26,7 +26,9 @@ The wish: {wish}"""
 
 def make_server(client: AsyncClient, *, read_only: bool = False, spend_limit_usd: Decimal | None = None) -> MCPServer:
     """A server over one client; it may do what the client's token may, or only look."""
-    server: MCPServer = MCPServer(name="placet", title="Placet", instructions=INSTRUCTIONS, version=__version__)
+    server: MCPServer = MCPServer(
+        name="placet", title="Placet", instructions=INSTRUCTIONS, version=__version__, log_level="ERROR"
+    )
     tools = Tools(client, spend_limit_usd=spend_limit_usd)
     for tool in TOOLS:
         if tool.annotations is READS or not read_only:

@@ -10,8 +10,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any, Concatenate, Literal, ParamSpec, TypeVar
 
 from mcp.server.mcpserver import Context
-from mcp.server.mcpserver.exceptions import ToolError
-from mcp.types import ToolAnnotations
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field
 
 from placet.mcp import shaping
@@ -75,9 +74,24 @@ def _told(
         try:
             return await act(self, *args, **kwargs)
         except errors.ClientError as error:
-            raise ToolError(json.dumps(_error(error), ensure_ascii=False)) from None
+            return _refusal(_error(error))  # type: ignore[return-value]  # the library passes an error through as it is
+        except _OverLimit as over:
+            return _refusal(over.told)  # type: ignore[return-value]  # as above
 
     return told  # type: ignore[return-value]  # the same signature, with `self` by its name
+
+
+class _OverLimit(Exception):
+    """More than this door may spend."""
+
+    def __init__(self, told: dict[str, Any]) -> None:
+        super().__init__(told["what"])
+        self.told = told
+
+
+def _refusal(told: dict[str, Any]) -> CallToolResult:
+    text = json.dumps(told, ensure_ascii=False)
+    return CallToolResult(content=[TextContent(type="text", text=text)], is_error=True)
 
 
 class Tools:
@@ -281,7 +295,7 @@ class Tools:
             what = f"this door spends at most {self._spend_limit} USD a workload, and the spec allows {allowed}"
         else:
             return
-        raise ToolError(json.dumps({"code": "over_spend_limit", "field": BAR, "what": what, "fix": fix}))
+        raise _OverLimit({"code": "over_spend_limit", "field": BAR, "what": what, "fix": fix})
 
 
 def _usd(text: object) -> Decimal | None:
