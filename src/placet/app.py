@@ -422,8 +422,8 @@ def restore_database(settings: Settings, source: Path) -> str:
         CannotCopy: there is a database already, or the copy cannot be used.
         CannotServe: a server has the data folder.
     """
+    version = check(source)
     with data_folder_lock(settings.data_dir):
-        version = check(source)
         (settings.data_dir / OBSERVE).write_text("restored\n")  # before there is anything that could be acted on
         restore(settings.database, source)
     return version

@@ -1,6 +1,7 @@
 """The drill: a copy while work goes on, everything lost, a restore that first only looks, then acts."""
 
 import json
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -74,7 +75,13 @@ def test_a_copy_never_overwrites_and_a_bad_one_is_refused(tmp_path: Path) -> Non
         connection.execute("UPDATE alembic_version SET version_num='9999'")
     with pytest.raises(CannotCopy, match="newer"):
         restore(other, tmp_path / "newer")
-    assert not (tmp_path / "other").exists() or not any((tmp_path / "other").iterdir())
+    os.mkfifo(tmp_path / "pipe")
+    for strange in (tmp_path / "pipe", tmp_path, tmp_path / "nothing"):
+        with pytest.raises(CannotCopy, match="no file"):
+            restore_database(settings_in(tmp_path / "other"), strange)
+    with pytest.raises(CannotCopy, match=r"nowhere/copy.db cannot be written: No such file"):
+        backup(f"sqlite:///{database}", tmp_path / "nowhere" / "copy.db")
+    assert not (tmp_path / "other").exists()
     restore(other, copy)
     migrate(other)
 

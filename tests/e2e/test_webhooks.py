@@ -150,6 +150,7 @@ def test_what_happened_while_no_server_ran_is_told_by_the_next(tmp_path: Path) -
     [
         "http://example.org/", "https://example.org:8443/", "ftp://example.org/", "https://user@example.org/",
         "nothing", "https://example.org/#there", "https://exa mple.org/",
+        "https://127.0.0.1/", "https://[::1]/", "https://169.254.169.254/",
     ],
 )  # fmt: skip
 def test_bad_addresses_are_refused_at_the_door(served_once: Served, url: str) -> None:

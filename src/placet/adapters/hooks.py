@@ -5,6 +5,7 @@ still that of the name.
 """
 
 import asyncio
+import ipaddress
 from collections.abc import Iterable, Mapping, Sequence
 
 import httpcore
@@ -54,9 +55,13 @@ class GuardedSender:
 
     def refusal(self, url: str) -> str | None:
         try:
-            guard.parse(url, self._allowed)
+            target = guard.parse(url, self._allowed)
+            ipaddress.ip_address(target.host)
+            guard.addresses(target, self._allowed)  # a number needs no look-up
         except guard.Refused as refused:
             return str(refused)
+        except ValueError:
+            return None  # a name: what it leads to is seen when it is sent to
         return None
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:

@@ -1,5 +1,6 @@
 """Copies of the database in one file, whole and of one moment, while servers go on working."""
 
+import contextlib
 import os
 import shutil
 import sqlite3
@@ -30,10 +31,13 @@ def backup(url: str, target: Path) -> None:
         with draft.open("rb") as file:
             os.fsync(file.fileno())
         os.link(draft, target)  # fails where somebody made it meanwhile
-    except (OSError, sqlite3.Error) as error:
+    except OSError as error:
+        raise CannotCopy(f"{target} cannot be written: {error.strerror}") from error
+    except sqlite3.Error as error:
         raise CannotCopy(str(error)) from error
     finally:
-        draft.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            draft.unlink()
 
 
 def restore(url: str, source: Path) -> None:
@@ -64,6 +68,8 @@ def restore(url: str, source: Path) -> None:
 
 def check(source: Path) -> str:
     """The schema's version in a copy of SQLite's, every page of it sound. Raises ``CannotCopy``."""
+    if not source.is_file():  # to open a pipe could take for ever
+        raise CannotCopy(f"there is no file {source}")
     try:
         with source.open("rb") as file:
             if file.read(len(SQLITE_MAGIC)) != SQLITE_MAGIC:
