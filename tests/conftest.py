@@ -2,9 +2,11 @@
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 
 from tests.support.fuzzing import EXAMPLES
@@ -58,6 +60,13 @@ def anyio_backend() -> str:
 def project_root() -> Path:
     """The checkout, for tests about the project's own files."""
     return ROOT
+
+
+@pytest.fixture(autouse=True)
+def own_log() -> Iterator[None]:
+    """A server in this process writes its log to the standard error of the test that ran it, which is closed then."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(autouse=True)

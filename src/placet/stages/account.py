@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from placet.domain.account import Account, Advice, Answer, Question, Truth
-from placet.domain.failures import RetrySafety
+from placet.domain.failures import Cause, RetrySafety
 from placet.domain.records import Attempt, Event, EventKind, Record
 from placet.domain.spec import Repeat
 from placet.domain.states import ATTEMPT_LIVE, AttemptState, DeliveryState, Desired, WorkloadState
@@ -105,6 +105,11 @@ def _may_have_run(attempt: Attempt) -> bool:
     return attempt.permit_ms is not None or attempt.started_ms is not None
 
 
+def _unresolved(attempt: Attempt) -> bool:
+    """Is it over because nothing of it was found?"""
+    return attempt.failure is not None and attempt.failure.cause is Cause.UNRESOLVED
+
+
 def _newest(view: _View) -> tuple[int, ...]:
     return (view.events[-1].seq,) if view.events else ()
 
@@ -175,6 +180,8 @@ def _started(view: _View) -> Answer:
     unclear = [attempt for attempt in view.record.attempts if attempt.permit_ms is not None]
     if any(attempt.state is _A.LOST or attempt.exited_ms is None for attempt in unclear):
         return view.answer(question, Truth.UNKNOWN, "it had its permit and was lost before it reported", events)
+    if any(attempt.state is _A.UNKNOWN or _unresolved(attempt) for attempt in view.record.attempts):
+        return view.answer(question, Truth.UNKNOWN, "of one nothing was found, which may have been forgotten", events)
     return view.answer(question, Truth.NO, "no start permit was given", events)
 
 
@@ -245,7 +252,9 @@ def _computed_not_delivered(view: _View) -> Answer:
     question, workload = Question.COMPUTED_NOT_DELIVERED, view.record.workload
     events = view.seqs(EventKind.OUTPUTS, EventKind.MOVED)
     if not workload.compute_done:
-        perhaps = view.vanished or any(_may_have_run(attempt) for attempt in view.live)
+        # A power cut may have taken back all that came after an intent, and a provider that forgets shows nothing of
+        # what has ended.
+        perhaps = view.live or view.vanished or any(_unresolved(one) for one in view.record.attempts)
         truth = Truth.UNKNOWN if perhaps else Truth.NO
         return view.answer(question, truth, "no proof of a finished computation yet", events)
     delivered = workload.delivery in (DeliveryState.COMPLETE, DeliveryState.NONE)

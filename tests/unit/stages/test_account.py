@@ -36,7 +36,7 @@ def test_acceptance_has_evidence_and_age() -> None:
     ("state", "permit", "started", "secured", "was_started"),
     [
         (A.INTENDED, None, None, Truth.UNKNOWN, Truth.NO),
-        (A.UNKNOWN, None, None, Truth.UNKNOWN, Truth.NO),
+        (A.UNKNOWN, None, None, Truth.UNKNOWN, Truth.UNKNOWN),
         (A.SUBMITTED, None, None, Truth.UNKNOWN, Truth.NO),
         (A.STARTING, 1, None, Truth.YES, Truth.UNKNOWN),
         (A.RUNNING, 1, 2, Truth.YES, Truth.YES),
