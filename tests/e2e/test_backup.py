@@ -5,6 +5,7 @@ import os
 import shutil
 import sqlite3
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,8 @@ def test_the_drill(tmp_path: Path) -> None:
         server.wait(over)
         kept = server.submit("/bin/sh", "-c", f"touch {mark}.kept; exec sleep 600")
         wait_until(Path(f"{mark}.kept").exists, 30, "the one that is recorded runs")
+        there = f"/v1/workloads/{kept}"
+        wait_until(lambda: server.http.get(there).json()["state"] == "running", 30, "and that is written")
         backup(f"sqlite:///{data}/placet.db", copy)
         lost = server.submit("/bin/sh", "-c", f"touch {mark}.lost; exec sleep 600")
         wait_until(Path(f"{mark}.lost").exists, 30, "the one that is not recorded runs")
@@ -71,7 +74,7 @@ def test_a_copy_never_overwrites_and_a_bad_one_is_refused(tmp_path: Path) -> Non
         with pytest.raises(CannotCopy):
             restore(other, tmp_path / "bad")
     shutil.copy(copy, tmp_path / "newer")
-    with sqlite3.connect(tmp_path / "newer") as connection:
+    with closing(sqlite3.connect(tmp_path / "newer")) as connection, connection:
         connection.execute("UPDATE alembic_version SET version_num='9999'")
     with pytest.raises(CannotCopy, match="newer"):
         restore(other, tmp_path / "newer")
